@@ -1,0 +1,40 @@
+/* array.h: growing arrays of plain elements.
+ *
+ * An array is any three fields: a typed pointer, a count and a capacity. ARRAY(uint32_t) declares such a struct; zeroed it is empty.
+ *   ARRAY(uint32_t) v = {0};  *array_add(&v) = 7;  array_clear(&v);
+ */
+#ifndef AOI_BASE_ARRAY_H
+#define AOI_BASE_ARRAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+
+#define ARRAY(type)      \
+    struct {             \
+        type *at;        \
+        uint32_t n, cap; \
+    }
+
+/* Room for at least `need` elements of `size` bytes: p itself or its reallocation; *cap is updated. Grows by half again. */
+static inline void *array__grow(void *p, uint32_t *cap, size_t need, size_t size)
+{
+    if (need <= *cap) return p;
+    CHECK(need <= UINT32_MAX / 2);
+    uint32_t want = *cap + *cap / 2;
+    if (want < need) want = (uint32_t)need;
+    if (want < 8) want = 8;
+    *cap = want;
+    return mem_realloc(p, want * size);
+}
+
+#define array_reserve(a, need) ((a)->at = array__grow((a)->at, &(a)->cap, (need), sizeof *(a)->at))
+/* Pointer to one more, uninitialized element; the array may move. */
+#define array_add(a) (array_reserve((a), (size_t)(a)->n + 1), &(a)->at[(a)->n++])
+/* Takes element i out; the last one takes its place. */
+#define array_swap_remove(a, i) ((a)->at[i] = (a)->at[--(a)->n])
+#define array_clear(a) (free((a)->at), (a)->at = NULL, (a)->n = (a)->cap = 0)
+
+#endif

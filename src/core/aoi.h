@@ -1,0 +1,249 @@
+/* aoi.h: the spatial core: worlds of spaces, entities, players, and the deltas of what each player sees.
+ *
+ * The core knows no clock, no socket and no file: the caller passes times in and takes deltas out through a sink. It is single-threaded. A call that
+ * can fail returns AOI_OK (0) or one of the negative AOI_E... codes, and then has changed nothing. Out-parameters come last. Allocation failure aborts.
+ *
+ * One idea carries everything: a delta is a difference of states. Commands write the new state of the world; aoi_flush() compares, for each player
+ * that may be affected, what it sees now with what it was last told, and emits what differs. There is no queue of events.
+ */
+#ifndef AOI_CORE_AOI_H
+#define AOI_CORE_AOI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Error codes; -code is the number of the wire's enum Code. */
+enum aoi_code {
+    AOI_OK = 0,
+    AOI_EINVAL = -1,     /* NaN, infinite, negative radius, id 0, min > max, bad settings */
+    AOI_EBOUNDS = -2,    /* beyond +-AOI_COORD_MAX or outside the bounds of the space */
+    AOI_ENOSPACE = -3,   /* unknown space */
+    AOI_ENOENTITY = -4,  /* unknown entity */
+    AOI_ENOPLAYER = -5,  /* unknown player */
+    AOI_EDUPSPACE = -6,  /* the space exists (with other settings, or without if_absent) */
+    AOI_EDUPENTITY = -7, /* the entity exists */
+    AOI_EOWNER = -8,     /* belongs to another owner */
+    AOI_ELIMIT = -9,     /* a limit of struct aoi_limits */
+};
+
+#define AOI_COORD_MAX 16777216.0f /* 2^24 */
+#define AOI_CELL_SIZE_MIN (1.0 / 64)
+#define AOI_CELL_SIZE_DEFAULT 32.0
+#define AOI_CELL_RANGE_MAX 64
+#define AOI_FLUSH_MS_DEFAULT 50
+#define AOI_LAYERS_DEFAULT 1u
+
+/* Who acts and who owns: a number that the caller chooses for each of its sessions, from 1. 0 is the configuration: nobody's, and
+ * everybody may use what it owns, but nobody may destroy it. */
+typedef uint32_t aoi_owner;
+
+enum aoi_index { AOI_INDEX_GRID = 1, AOI_INDEX_CROSSLIST = 2 };
+enum aoi_shape { AOI_SHAPE_BOX = 1, AOI_SHAPE_SPHERE = 2, AOI_SHAPE_CELLS = 3 };
+enum aoi_add_mode { AOI_ADD_NEW = 1, AOI_ADD_UPSERT = 2 };
+
+/* What may be told apart about a space. Zeros mean the defaults: see aoi_settings_check(). */
+struct aoi_settings {
+    uint32_t dimensions;  /* 2 or 3; a 2D space ignores z */
+    uint32_t index;       /* enum aoi_index */
+    uint32_t shape;       /* enum aoi_shape */
+    double cell_size;     /* at least AOI_CELL_SIZE_MIN */
+    uint32_t cell_range;  /* 1 .. AOI_CELL_RANGE_MAX, for AOI_SHAPE_CELLS */
+    bool bounded;         /* whether min and max count */
+    float min[3], max[3]; /* edges inclusive */
+    bool extra;           /* keep and tell the extra word */
+    uint32_t flush_ms;    /* kept for the caller, who has the clock; 0: only commanded flushes. No default here. */
+    bool persistent;      /* outlives its owner */
+};
+
+/* Over a limit is AOI_ELIMIT (max_radius: AOI_EINVAL), and nothing is lost. */
+struct aoi_limits {
+    uint32_t max_spaces;   /* in the world */
+    uint32_t max_entities; /* in a space */
+    uint32_t max_players;  /* in a space */
+    uint32_t max_units;    /* subscriptions of a player */
+    uint32_t max_payload;  /* bytes */
+    float max_radius;      /* 0: no limit */
+};
+
+struct aoi_entity {
+    uint64_t id;
+    float pos[3];
+    uint32_t extra;
+    float radius;
+    uint32_t layers; /* 0: AOI_LAYERS_DEFAULT in aoi_entity_add(); literal in what aoi_entity_get() returns */
+    const void *payload; /* payload_len bytes, copied in; out of aoi_entity_get() valid until the next command */
+    uint32_t payload_len;
+    aoi_owner owner;      /* out only */
+    uint32_t subscribers; /* out only: players subscribed to it */
+};
+
+struct aoi_world;
+struct aoi_space;
+
+/* Columns: element i of every array is about one entity. Arrays are the core's, valid until the sink returns. z is NULL in 2D, extra is NULL
+ * where the space has no extra word. */
+struct aoi_enters {
+    size_t n;
+    const uint64_t *id;
+    const float *x, *y, *z;
+    const uint32_t *extra, *layers;
+    const void *const *payload; /* NULL: none of the n has a payload */
+    const uint32_t *payload_len;
+};
+
+struct aoi_updates {
+    size_t n;
+    const uint64_t *id;
+    const float *x, *y, *z;
+    const uint32_t *extra;
+};
+
+/* One player's delta; sections apply in the order in which they stand here. */
+struct aoi_delta {
+    uint64_t space, flush, tag, time_us; /* flush: number in the space, from 1; tag and time as passed to aoi_flush() */
+    uint64_t player;
+    uint64_t seq; /* 1, 2, 3 ... for each player, without gaps */
+    aoi_owner owner;
+    bool full;   /* forget what you hold: enters is everything */
+    bool closed; /* the player is no more; the rest is empty */
+    size_t leave_n;
+    const uint64_t *leave_id;
+    struct aoi_enters enters;
+    struct aoi_updates updates;
+    size_t payload_n; /* told entities whose payload changed */
+    const uint64_t *payload_id;
+    const void *const *payload;
+    const uint32_t *payload_len;
+    size_t layers_n; /* told entities whose layers changed */
+    const uint64_t *layers_id;
+    const uint32_t *layers;
+};
+
+/* What aoi_delta_bytes() reckons for each item beside payload bytes: at least what the wire takes. */
+#define AOI_DELTA_OVERHEAD 64
+#define AOI_ENTER_BYTES 36
+#define AOI_UPDATE_BYTES 24
+
+/* Where deltas go. The functions must not call back into the core. */
+struct aoi_sink {
+    void *ctx;
+    /* Bytes that a delta for this owner's players may take now; 0: skip the player (it stays dirty, and its next delta covers the gap). A delta takes
+     * at least its leaves and updates, whatever the room; it stops taking enters and payload changes when they would pass it. NULL: no limit. */
+    size_t (*room)(void *ctx, aoi_owner owner);
+    void (*deliver)(void *ctx, const struct aoi_delta *delta);
+};
+
+/* ------------------------------------------------------------------------------------------------------------- world and spaces */
+
+/* A world with no spaces. The sink (copied; NULL: deltas are dropped) takes the deltas of flushes and of closed players. Free with aoi_world_free(). */
+struct aoi_world *aoi_world_new(const struct aoi_limits *limits, const struct aoi_sink *sink);
+void aoi_world_free(struct aoi_world *world); /* tells nobody anything */
+
+/* Fills in defaults for zeros and refuses what is out of range (AOI_EINVAL, *why set to a text that says what). */
+int aoi_settings_check(struct aoi_settings *settings, const char **why);
+
+/* Makes a space. With if_absent an existing space with equal settings is fine. AOI_EINVAL, AOI_EDUPSPACE, AOI_ELIMIT. */
+int aoi_space_create(struct aoi_world *world, aoi_owner owner, uint64_t id, const struct aoi_settings *settings, bool if_absent);
+
+/* Destroys a space; its players get a closed delta. admin: may destroy any but the configuration's. AOI_ENOSPACE, AOI_EOWNER. */
+int aoi_space_destroy(struct aoi_world *world, aoi_owner owner, bool admin, uint64_t id);
+
+struct aoi_space *aoi_space_find(const struct aoi_world *world, uint64_t id); /* NULL: unknown */
+/* The space with the smallest id above `after`, or NULL. */
+struct aoi_space *aoi_space_next(const struct aoi_world *world, uint64_t after);
+uint64_t aoi_space_id(const struct aoi_space *space);
+aoi_owner aoi_space_owner(const struct aoi_space *space);
+const struct aoi_settings *aoi_space_settings(const struct aoi_space *space);
+/* A word for the caller to keep beside a space (its timer, say); NULL at first. */
+void aoi_space_set_user(struct aoi_space *space, void *user);
+void *aoi_space_user(const struct aoi_space *space);
+
+/* Called just before a space is freed, so that the caller lets go of its user word. At most one; NULL: none. */
+void aoi_world_on_space_end(struct aoi_world *world, void (*fn)(void *ctx, struct aoi_space *space), void *ctx);
+
+/* An owner has gone: removes its entities, players (with a closed delta; pass tell = false where nobody is left to read it) and spaces; persistent
+ * spaces stay and become the configuration's in all but name: owner 0, and an admin may destroy them. */
+void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell);
+
+/* ------------------------------------------------------------------------------------------------------------- entities
+ * All: AOI_EINVAL for id 0, AOI_ENOENTITY, AOI_EOWNER. */
+
+/* AOI_EINVAL, AOI_EBOUNDS, AOI_EDUPENTITY, AOI_EOWNER (UPSERT of another's), AOI_ELIMIT. */
+int aoi_entity_add(struct aoi_space *space, aoi_owner owner, enum aoi_add_mode mode, const struct aoi_entity *entity);
+/* extra NULL: unchanged. AOI_EINVAL, AOI_EBOUNDS. */
+int aoi_entity_move(struct aoi_space *space, aoi_owner owner, uint64_t id, const float pos[3], const uint32_t *extra);
+int aoi_entity_remove(struct aoi_space *space, aoi_owner owner, uint64_t id);
+int aoi_entity_set_radius(struct aoi_space *space, aoi_owner owner, uint64_t id, float radius);
+int aoi_entity_set_layers(struct aoi_space *space, aoi_owner owner, uint64_t id, uint32_t layers);
+int aoi_entity_set_payload(struct aoi_space *space, aoi_owner owner, uint64_t id, const void *payload, uint32_t payload_len);
+int aoi_entity_get(const struct aoi_space *space, uint64_t id, struct aoi_entity *out);
+
+/* ------------------------------------------------------------------------------------------------------------- players
+ * All: AOI_EINVAL for id 0, AOI_EOWNER, and, but for open, subscribe and viewport_set (which open a player with default settings), AOI_ENOPLAYER. */
+
+/* Opens a player or replaces the settings of one's own. mask 0 means all. AOI_ELIMIT. */
+int aoi_player_open(struct aoi_space *space, aoi_owner owner, uint64_t player, uint32_t mask);
+/* Delivers its last, empty delta, marked closed. */
+int aoi_player_close(struct aoi_space *space, aoi_owner owner, uint64_t player);
+/* AOI_ENOENTITY (and then opens no player), AOI_ELIMIT. */
+int aoi_subscribe(struct aoi_space *space, aoi_owner owner, uint64_t player, uint64_t entity, bool include_self);
+/* AOI_ENOENTITY where the player is not subscribed to it. */
+int aoi_unsubscribe(struct aoi_space *space, aoi_owner owner, uint64_t player, uint64_t entity);
+/* AOI_EINVAL: not finite, min > max. z is ignored in 2D. */
+int aoi_viewport_set(struct aoi_space *space, aoi_owner owner, uint64_t player, const float min[3], const float max[3]);
+int aoi_viewport_clear(struct aoi_space *space, aoi_owner owner, uint64_t player);
+/* The player's next delta is full. player 0: all of the owner's in the space (fine if there is none). */
+int aoi_resync(struct aoi_space *space, aoi_owner owner, uint64_t player);
+
+/* ------------------------------------------------------------------------------------------------------------- flush */
+
+struct aoi_flush_info {
+    uint64_t tag, time_us; /* in */
+    uint64_t flush;        /* out: its number */
+    bool pending;          /* out: it left work for the next: skipped players, enters held back */
+};
+
+/* Compares the truth with every view and emits deltas. Allocates nothing once the buffers have grown. */
+void aoi_flush(struct aoi_space *space, struct aoi_flush_info *info);
+/* Whether a flush would have something to look at: a change since the last one, or pending work. */
+bool aoi_space_dirty(const struct aoi_space *space);
+
+/* ------------------------------------------------------------------------------------------------------------- queries
+ * Positions of now, flushed or not. They change nothing. */
+
+/* Result columns, grown as needed and kept for the next query. */
+struct aoi_rows {
+    size_t n, cap;
+    uint64_t *id;
+    float *x, *y, *z;
+    uint32_t *extra, *layers;
+    uint64_t next; /* cursor of the next page, 0: there is none */
+};
+
+void aoi_rows_clear(struct aoi_rows *rows); /* frees; a zeroed struct is an empty one */
+
+/* Pages: at most `limit` (1 or more) rows of id above `cursor`; pages ascend by id, rows inside a page come in any order. layers 0: all entities, else those
+ * of which layers & it is not 0. AOI_EINVAL: not finite, min > max, negative radius. */
+int aoi_query_box(struct aoi_space *space, const float min[3], const float max[3], uint32_t layers, uint64_t cursor, size_t limit,
+                  struct aoi_rows *rows);
+/* By the rule of AOI_SHAPE_SPHERE, whatever the space's shape. */
+int aoi_query_radius(struct aoi_space *space, const float center[3], float radius, uint32_t layers, uint64_t cursor, size_t limit,
+                     struct aoi_rows *rows);
+/* Entities in the box; players of whom a watching area (a unit's, or the viewport) touches it. */
+int aoi_query_count(struct aoi_space *space, const float min[3], const float max[3], uint32_t layers, uint64_t *entities, uint64_t *players);
+/* What a player was told (ids only are filled in); *seq: of its last delta. AOI_ENOPLAYER. */
+int aoi_query_view(struct aoi_space *space, uint64_t player, uint64_t cursor, size_t limit, struct aoi_rows *rows, uint64_t *seq);
+
+struct aoi_stats {
+    uint64_t entities, players, pairs, flushes, enters, leaves, updates, deltas, skipped, moves;
+    uint64_t memory_bytes; /* reckoned from the capacities of its arrays; O(cells) to find out */
+};
+void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats); /* adds to *stats */
+
+/* ------------------------------------------------------------------------------------------------------------- checks */
+
+/* Checks every invariant of every space; aborts with a message at the first that is broken. Slow: for tests. */
+void aoi_validate(const struct aoi_world *world);
+
+#endif

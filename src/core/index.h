@@ -1,0 +1,55 @@
+/* index.h: what a space's index must do. grid.c and crosslist.c are the two; they differ in cost, never in outcome.
+ *
+ * An index knows entities (slots, their position in space->hot[slot].pos) and watches: boxes lo <= p <= hi (edges inclusive, on each of space->dims
+ * axes) that belong to a unit or to a viewport. It answers which entities lie in a watch, and tells which watches a change may concern.
+ */
+#ifndef AOI_CORE_INDEX_H
+#define AOI_CORE_INDEX_H
+
+#include <stdint.h>
+
+#include "base/array.h"
+
+struct aoi_space;
+
+typedef ARRAY(uint32_t) aoi__slots;
+
+struct aoi__index_ops {
+    const char *name;
+    /* space->index is the index's own state, made here and freed there. */
+    void (*init)(struct aoi_space *space);
+    void (*clear)(struct aoi_space *space);
+
+    /* The entity is new; its position stands in hot. */
+    void (*insert)(struct aoi_space *space, uint32_t slot);
+    /* It goes; its position still stands in hot, and aoi__index notify() has been called for it. No watch belongs to it any more. */
+    void (*erase)(struct aoi_space *space, uint32_t slot);
+    /* hot holds its new position; from[] is the one that it had at the last call. A unit's watch follows by its own watch_set(). */
+    void (*move)(struct aoi_space *space, uint32_t slot, const float from[3]);
+
+    /* The area of space->watches.at[watch] is new (active was false) or has changed; the watch already holds the new lo and hi. */
+    void (*watch_set)(struct aoi_space *space, uint32_t watch);
+    /* The watch has no area any more; forget it. Fine if it had none. */
+    void (*watch_clear)(struct aoi_space *space, uint32_t watch);
+
+    /* Appends every slot that lies in the watch's box, but the watch's own entity, each once, in any order. */
+    void (*gather)(struct aoi_space *space, uint32_t watch, aoi__slots *out);
+
+    /* Something about the entity has changed: it was at from[] at the last flush and is in hot[slot].pos now (the same place, perhaps). Sees to it that, by the
+     * next resolve(), aoi__watch_dirty() is called for every active watch that holds it now or may have held it at the last flush. Too many is fine. */
+    void (*notify)(struct aoi_space *space, uint32_t slot, const float from[3]);
+    /* The flush is about to read which players are dirty. */
+    void (*resolve)(struct aoi_space *space);
+
+    /* Appends every slot with lo <= p <= hi, each once. lo and hi may reach past everything, up to infinity. */
+    void (*scan)(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out);
+
+    uint64_t (*bytes)(const struct aoi_space *space);
+    /* Aborts (CHECK) if any of its invariants is broken. */
+    void (*validate)(const struct aoi_space *space);
+};
+
+extern const struct aoi__index_ops aoi__grid_ops;
+extern const struct aoi__index_ops aoi__crosslist_ops;
+
+#endif

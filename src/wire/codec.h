@@ -1,0 +1,274 @@
+/* codec.h: protobuf <-> plain structs, both directions; codec.c alone sees the generated code.
+ *
+ * Decoding unpacks into an arena: every pointer in a decoded struct lives until the arena is reset. Encoding appends one complete length-prefixed frame to
+ * a buf. The columns of MoveEntities and of deltas are not copied between protobuf-c's arrays and these structs.
+ */
+#ifndef AOI_WIRE_CODEC_H
+#define AOI_WIRE_CODEC_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "core/aoi.h"
+
+#define CODEC_PROTOCOL_VERSION 1
+
+/* Codes of the wire; the first nine are -AOI_E... */
+enum codec_code {
+    CODEC_OK = 0,
+    CODEC_INVALID_ARGUMENT = 1,
+    CODEC_OUT_OF_BOUNDS,
+    CODEC_UNKNOWN_SPACE,
+    CODEC_UNKNOWN_ENTITY,
+    CODEC_UNKNOWN_PLAYER,
+    CODEC_DUPLICATE_SPACE,
+    CODEC_DUPLICATE_ENTITY,
+    CODEC_NOT_OWNER,
+    CODEC_LIMIT_EXCEEDED,
+    CODEC_UNSUPPORTED,
+    CODEC_UNAUTHENTICATED,
+    CODEC_MALFORMED,
+    CODEC_FRAME_TOO_LARGE,
+    CODEC_DRAINING,
+    CODEC_CODES /* how many */
+};
+const char *codec_code_name(int code); /* "INVALID_ARGUMENT"; "UNKNOWN" for a number that is none */
+
+/* ------------------------------------------------------------------------------------------------------------- client -> server */
+
+enum codec_command_kind {
+    CODEC_COMMAND_NONE, /* unset or unknown oneof: CODEC_UNSUPPORTED */
+    CODEC_CREATE_SPACE,
+    CODEC_DESTROY_SPACE,
+    CODEC_ADD_ENTITY,
+    CODEC_MOVE_ENTITIES,
+    CODEC_REMOVE_ENTITIES,
+    CODEC_SET_RADIUS,
+    CODEC_SET_LAYERS,
+    CODEC_SET_PAYLOAD,
+    CODEC_OPEN_PLAYER,
+    CODEC_CLOSE_PLAYER,
+    CODEC_SUBSCRIBE,
+    CODEC_UNSUBSCRIBE,
+    CODEC_SET_VIEWPORT,
+    CODEC_CLEAR_VIEWPORT,
+    CODEC_FLUSH,
+    CODEC_COMMANDS
+};
+
+struct codec_command {
+    enum codec_command_kind kind;
+    union {
+        struct {
+            struct aoi_settings settings; /* flush_ms: the default where the field is not set */
+            bool if_absent;
+        } create_space;
+        struct {
+            struct aoi_entity entity;
+            uint32_t mode; /* enum aoi_add_mode; an unknown number is kept, so that the handler refuses it */
+        } add_entity;
+        struct {
+            size_t id_n, x_n, y_n, z_n, extra_n; /* as received: the handler compares them */
+            const uint64_t *id;
+            const float *x, *y, *z;
+            const uint32_t *extra;
+        } move_entities;
+        struct {
+            size_t id_n;
+            const uint64_t *id;
+        } remove_entities;
+        struct {
+            uint64_t id;
+            float radius;
+        } set_radius;
+        struct {
+            uint64_t id;
+            uint32_t layers;
+        } set_layers;
+        struct {
+            uint64_t id;
+            const void *payload;
+            size_t payload_len;
+        } set_payload;
+        struct {
+            uint64_t player;
+            uint32_t mask;
+        } open_player;
+        struct {
+            uint64_t player;
+        } close_player, clear_viewport;
+        struct {
+            uint64_t player, entity;
+            bool include_self;
+        } subscribe, unsubscribe;
+        struct {
+            uint64_t player;
+            float min[3], max[3];
+        } set_viewport;
+        struct {
+            uint64_t tag;
+        } flush;
+    } u;
+};
+
+enum codec_query_kind {
+    CODEC_QUERY_NONE,
+    CODEC_QUERY_AABB,
+    CODEC_QUERY_RADIUS,
+    CODEC_QUERY_COUNT,
+    CODEC_QUERY_GET_ENTITY,
+    CODEC_QUERY_VIEW,
+    CODEC_QUERY_STATS,
+    CODEC_QUERY_LIST_SPACES,
+    CODEC_QUERIES
+};
+
+struct codec_query {
+    uint64_t space;
+    enum codec_query_kind kind;
+    bool has_box;         /* aabb, count: whether box was set at all */
+    float min[3], max[3]; /* aabb, count */
+    float center[3], radius;
+    uint64_t id; /* get_entity: entity; view: player */
+    uint32_t layers, limit;
+    uint64_t cursor;
+};
+
+enum codec_client_kind {
+    CODEC_CLIENT_NONE, /* unset or unknown oneof, or an empty frame */
+    CODEC_HELLO,
+    CODEC_BATCH,
+    CODEC_QUERY,
+    CODEC_RESYNC,
+    CODEC_PING,
+    CODEC_BYE,
+    CODEC_CLIENT_KINDS
+};
+
+struct codec_client_frame {
+    uint64_t seq;
+    enum codec_client_kind kind;
+    union {
+        struct {
+            uint32_t protocol_version;
+            const char *client_name; /* "" if not set */
+        } hello;
+        struct {
+            uint64_t space;
+            size_t command_n;
+            struct codec_command *commands;
+        } batch;
+        struct codec_query query;
+        struct {
+            uint64_t space, player;
+        } resync;
+        struct {
+            uint64_t nonce;
+        } ping;
+    } u;
+};
+
+/* One frame's bytes without the length prefix. 0, or CODEC_MALFORMED (not protobuf, or it would unpack to more than the arena's cap): out is then not valid. */
+int codec_decode_client(const void *bytes, size_t len, struct arena *arena, struct codec_client_frame *out);
+/* Appends prefix and frame. Returns the frame's length without the prefix. */
+size_t codec_encode_client(const struct codec_client_frame *frame, struct buf *out);
+
+/* ------------------------------------------------------------------------------------------------------------- server -> client */
+
+enum codec_server_kind {
+    CODEC_SERVER_NONE,
+    CODEC_WELCOME,
+    CODEC_ACK,
+    CODEC_DELTAS,
+    CODEC_RESULT,
+    CODEC_PONG,
+    CODEC_ERROR,
+    CODEC_DRAINING_NOTICE,
+    CODEC_SERVER_KINDS
+};
+
+struct codec_error_item {
+    uint32_t index;
+    uint32_t code;
+    uint64_t id;
+    const char *text; /* owned by whoever made the item; string literals in the server */
+};
+
+struct codec_player_delta {
+    struct aoi_delta delta; /* space, flush, tag and time_us are those of the frame; owner is not on the wire (0 when decoded) */
+    uint32_t part;
+    bool more;
+};
+
+enum codec_result_kind {
+    CODEC_RESULT_NONE,
+    CODEC_RESULT_ENTITIES,
+    CODEC_RESULT_COUNT,
+    CODEC_RESULT_ENTITY,
+    CODEC_RESULT_VIEW,
+    CODEC_RESULT_STATS,
+    CODEC_RESULT_SPACES
+};
+
+struct codec_stats {
+    uint64_t spaces, uptime_ms, connections, frames_in, bytes_in, bytes_out, errors;
+    struct aoi_stats core;
+};
+
+struct codec_space_info {
+    uint64_t id, entities, players, owner_session;
+    struct aoi_settings settings;
+};
+
+struct codec_result {
+    enum codec_result_kind kind;
+    struct aoi_rows rows; /* entities, view (ids only): borrowed arrays; z and extra NULL where the space has none; rows.next is next_cursor */
+    uint64_t seq;         /* view */
+    uint64_t entities, players; /* count */
+    struct aoi_entity entity;
+    uint64_t owner_session; /* entity */
+    struct codec_stats stats;
+    size_t space_n;
+    struct codec_space_info *spaces;
+    uint64_t next_cursor; /* spaces */
+};
+
+struct codec_server_frame {
+    uint64_t reply_to;
+    enum codec_server_kind kind;
+    union {
+        struct {
+            uint32_t protocol_version;
+            const char *server_version;
+            uint64_t session;
+            uint32_t max_frame_bytes, max_payload, query_page, idle_timeout_ms;
+        } welcome;
+        struct {
+            uint64_t applied, errors_total;
+            size_t error_n;
+            const struct codec_error_item *errors;
+            bool pending;
+        } ack;
+        struct {
+            uint64_t space, flush, tag, time_us;
+            size_t player_n;
+            struct codec_player_delta *players;
+        } deltas;
+        struct codec_result result;
+        struct {
+            uint64_t nonce, time_us;
+        } pong;
+        struct {
+            uint32_t code;
+            const char *text;
+        } error;
+    } u;
+};
+
+int codec_decode_server(const void *bytes, size_t len, struct arena *arena, struct codec_server_frame *out); /* as codec_decode_client() */
+size_t codec_encode_server(const struct codec_server_frame *frame, struct buf *out);
+
+/* Appends the delta as one or more Deltas frames, none longer than max_frame_bytes: a delta that does not fit goes in parts. (One item with its payload must fit:
+ * max_payload + 1 KiB <= max_frame_bytes.) Returns how many frames. */
+size_t codec_encode_delta(const struct aoi_delta *delta, size_t max_frame_bytes, struct buf *out);
+
+#endif
