@@ -1,0 +1,175 @@
+# aoid: everything is built from here; `make help` lists the targets.
+#
+# Sources are found by wildcard, so a new file needs no change. A variant is the same build in another directory:
+#   make BUILD=build/clang CC=clang WERROR=-Werror everything
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+BUILD   ?= build
+CFLAGS  ?= -O2 -g
+LDFLAGS ?=
+WERROR  ?=
+PREFIX  ?= /usr/local
+DESTDIR ?=
+BINDIR     ?= $(PREFIX)/bin
+LIBDIR     ?= $(PREFIX)/lib
+DATADIR    ?= $(PREFIX)/share
+SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
+
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wvla
+# -ffp-contract=off: visibility is decided by sums rounded to 32 bits, on every machine alike
+BASE_CFLAGS = -std=c11 -D_GNU_SOURCE -ffp-contract=off -Isrc $(WARNINGS) $(WERROR) $(CFLAGS)
+
+ASAN_BUILD  := build/asan
+ASAN_CFLAGS := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -DAOI_DEBUG
+ASAN_LDFLAGS := -fsanitize=address,undefined
+
+pkg = $(shell pkg-config $(1) $(2) 2>/dev/null || echo $(3))
+PKG_CFLAGS := $(call pkg,--cflags,libuv libprotobuf-c inih liblzma)
+LIB_UV     := $(call pkg,--libs,libuv,-luv)
+LIB_PB     := $(call pkg,--libs,libprotobuf-c,-lprotobuf-c)
+LIB_INI    := $(call pkg,--libs,inih,-linih)
+LIB_LZMA   := $(call pkg,--libs,liblzma,-llzma)
+LIB_CMOCKA := $(call pkg,--libs,cmocka,-lcmocka)
+
+OBJ := $(BUILD)/obj
+GEN := $(BUILD)/gen
+objs = $(patsubst %.c,$(OBJ)/%.o,$(1))
+layer = $(call objs,$(wildcard src/$(1)/*.c))
+
+PROTOS := $(patsubst proto/%,%,$(shell find proto -name '*.proto' 2>/dev/null))
+GEN_C  := $(PROTOS:%.proto=$(GEN)/%.pb-c.c)
+GEN_H  := $(PROTOS:%.proto=$(GEN)/%.pb-c.h)
+GEN_O  := $(PROTOS:%.proto=$(OBJ)/gen/%.pb-c.o)
+
+BASE_O   := $(call layer,base)
+CORE_O   := $(call layer,core)
+WIRE_O   := $(call layer,wire) $(GEN_O)
+SERVER_O := $(call layer,server)
+CLIENT_O := $(call layer,client)
+MAIN_O   := $(call objs,$(wildcard src/main.c))
+CTL_O    := $(call objs,$(wildcard src/tools/aoictl*.c))
+BENCH_O  := $(call objs,$(wildcard src/tools/aoibench*.c))
+DEMO_O   := $(call objs,$(wildcard src/tools/demo*.c))
+# what is in src/tools and belongs to no single tool is linked into each
+TOOLS_O  := $(filter-out $(CTL_O) $(BENCH_O) $(DEMO_O),$(call layer,tools))
+COREBENCH_O := $(call objs,$(wildcard tests/bench/*.c))
+
+# tests/<layer>/test_x.c becomes build/test/<layer>/test_x; other files in tests/<layer> are linked into each of its tests
+LAYERS := base core wire server e2e
+tests = $(patsubst tests/%.c,$(BUILD)/test/%,$(wildcard tests/$(1)/test_*.c))
+helpers = $(call objs,$(filter-out tests/$(1)/test_%.c,$(wildcard tests/$(1)/*.c)))
+TESTS := $(foreach l,$(LAYERS),$(call tests,$(l)))
+
+LIBS := $(BUILD)/libcore.a $(BUILD)/libaoi.a
+PROGRAMS := $(if $(MAIN_O),$(BUILD)/aoid) $(if $(CTL_O),$(BUILD)/aoictl) $(if $(BENCH_O),$(BUILD)/aoibench) \
+	$(if $(COREBENCH_O),$(BUILD)/aoibench-core) $(if $(DEMO_O),$(BUILD)/aoidemo)
+
+# the jobserver of an outer -j is used when there is one
+SUBMAKE = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
+
+.PHONY: all demo test check bench install clean help everything tests FORCE
+.DELETE_ON_ERROR:
+.SECONDARY:
+.SUFFIXES:
+
+all: $(LIBS) $(PROGRAMS)
+
+demo: ## install what is missing, build, and run the daemon on real input
+	@scripts/deps.sh demo
+	@$(SUBMAKE) $(BUILD)/aoid $(BUILD)/aoidemo
+	$(BUILD)/aoidemo --aoid $(BUILD)/aoid --data tests/data
+
+test: ## every test, under AddressSanitizer and UBSan
+	@scripts/deps.sh test
+	@$(SUBMAKE) BUILD=$(ASAN_BUILD) CFLAGS='$(ASAN_CFLAGS)' LDFLAGS='$(ASAN_LDFLAGS)' everything
+	@scripts/run-tests $(ASAN_BUILD)
+
+check: ## warnings, format, clang-tidy, layers, links, proto lint, documents
+	@scripts/deps.sh check
+	@MAKE='$(MAKE)' scripts/check
+
+bench: ## the core's workloads, as a table
+	@$(SUBMAKE) $(BUILD)/aoibench-core
+	@scripts/bench $(BUILD)/aoibench-core
+
+everything: all tests
+tests: $(TESTS)
+
+install: all ## into PREFIX (/usr/local), below DESTDIR when that is set
+	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(LIBDIR)/systemd/system' '$(DESTDIR)$(DATADIR)/aoid/proto' '$(DESTDIR)$(SYSCONFDIR)/aoid'
+	install -m 755 $(filter-out %/aoidemo,$(PROGRAMS)) '$(DESTDIR)$(BINDIR)'
+	for p in $(PROTOS); do install -D -m 644 "proto/$$p" "$(DESTDIR)$(DATADIR)/aoid/proto/$$p" || exit 1; done
+	sed -e 's|/usr/local/bin/|$(BINDIR)/|g' -e 's|/usr/local/etc/|$(SYSCONFDIR)/|g' conf/aoid.service > '$(DESTDIR)$(LIBDIR)/systemd/system/aoid.service'
+	@# a configuration that somebody has edited is never overwritten
+	test -e '$(DESTDIR)$(SYSCONFDIR)/aoid/aoid.conf' || install -m 644 conf/aoid.conf '$(DESTDIR)$(SYSCONFDIR)/aoid/aoid.conf'
+
+clean: ## remove everything that was built
+	rm -rf build tests/e2e/__pycache__
+
+help: ## this list
+	@echo 'make           build the daemon, the tools and the libraries into $(BUILD)/'
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r t d; do printf 'make %-10s%s\n' "$$t" "$$d"; done
+
+# Generated protobuf
+
+$(GEN)/%.pb-c.c $(GEN)/%.pb-c.h: proto/%.proto
+	@mkdir -p $(GEN)
+	protoc-c --proto_path=proto --c_out=$(GEN) $*.proto
+
+# Objects; a change of compiler or flags rebuilds them
+
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(BASE_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(BASE_CFLAGS)' > $@
+
+COMPILE = @mkdir -p $(@D) && echo "CC $<" && $(CC) $(BASE_CFLAGS)
+
+$(OBJ)/gen/%.o: $(GEN)/%.c $(BUILD)/flags
+	$(COMPILE) -w -I$(GEN) -MMD -MP -c $< -o $@
+
+# base, core and what tests them are compiled without sight of any other library
+CORE_ONLY := $(foreach d,src/base src/core tests/base tests/core tests/bench,$(call objs,$(wildcard $(d)/*.c)))
+$(CORE_ONLY): $(OBJ)/%.o: %.c $(BUILD)/flags
+	$(COMPILE) -MMD -MP -c $< -o $@
+
+$(OBJ)/%.o: %.c $(BUILD)/flags | $(GEN_H)
+	$(COMPILE) -I$(GEN) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
+
+# Libraries and programs
+
+ARCHIVE = @rm -f $@ && echo "AR $@" && ar rcs $@ $^
+LINK = @mkdir -p $(@D) && echo "LD $@" && $(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^)
+
+$(BUILD)/libcore.a: $(BASE_O) $(CORE_O)
+	$(ARCHIVE)
+$(BUILD)/libaoi.a: $(BASE_O) $(WIRE_O) $(CLIENT_O)
+	$(ARCHIVE)
+
+$(BUILD)/aoid: $(MAIN_O) $(SERVER_O) $(WIRE_O) $(CORE_O) $(BASE_O)
+	$(LINK) $(LIB_UV) $(LIB_PB) $(LIB_INI) -lm
+$(BUILD)/aoictl: $(CTL_O) $(TOOLS_O) $(BUILD)/libaoi.a
+	$(LINK) $(LIB_PB) $(LIB_LZMA) -lm
+# `aoibench core` runs the sibling aoibench-core, which sees the core alone
+$(BUILD)/aoibench: $(BENCH_O) $(TOOLS_O) $(BUILD)/libaoi.a | $(if $(COREBENCH_O),$(BUILD)/aoibench-core)
+	$(LINK) $(LIB_PB) $(LIB_LZMA) -lm
+$(BUILD)/aoibench-core: $(COREBENCH_O) $(BUILD)/libcore.a
+	$(LINK) -lm
+$(BUILD)/aoidemo: $(DEMO_O) $(TOOLS_O) $(BUILD)/libaoi.a
+	$(LINK) $(LIB_PB) $(LIB_LZMA) -lm
+
+# Tests
+
+$(call tests,base): $(BUILD)/test/base/%: $(OBJ)/tests/base/%.o $(call helpers,base) $(BUILD)/libcore.a
+	$(LINK) $(LIB_CMOCKA) -lm
+$(call tests,core): $(BUILD)/test/core/%: $(OBJ)/tests/core/%.o $(call helpers,core) $(BUILD)/libcore.a
+	$(LINK) $(LIB_CMOCKA) -lm
+$(call tests,wire): $(BUILD)/test/wire/%: $(OBJ)/tests/wire/%.o $(call helpers,wire) $(WIRE_O) $(BUILD)/libcore.a
+	$(LINK) $(LIB_CMOCKA) $(LIB_PB) -lm
+$(call tests,server): $(BUILD)/test/server/%: $(OBJ)/tests/server/%.o $(call helpers,server) $(SERVER_O) $(WIRE_O) $(BUILD)/libcore.a
+	$(LINK) $(LIB_CMOCKA) $(LIB_UV) $(LIB_PB) $(LIB_INI) -lm
+$(call tests,e2e): $(BUILD)/test/e2e/%: $(OBJ)/tests/e2e/%.o $(call helpers,e2e) $(BUILD)/libaoi.a
+	$(LINK) $(LIB_CMOCKA) $(LIB_PB) $(LIB_LZMA) -lm
+
+-include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
