@@ -9,14 +9,16 @@ void log_set_level(enum log_level level);
 /* "error", "warn", "info", "debug" -> level; -1: none of these. */
 int log_parse_level(const char *name);
 
-/* fmt gives the pairs behind event=, e.g. log_info("connect", "peer=%s session=%llu", peer, s). Quote free text with log_quote(). */
+/* fmt gives the pairs behind event=, e.g. log_info("connect", "peer=%s session=%llu", peer, s). Quote free text with log_quote(). A line goes out in one
+ * write(2) of at most 4096 bytes (a longer one is cut), so that lines of several processes do not mix in a pipe. errno is kept. */
 void log_write(enum log_level level, const char *event, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 #define log_error(event, ...) log_write(LOG_LEVEL_ERROR, event, __VA_ARGS__)
 #define log_warn(event, ...) log_write(LOG_LEVEL_WARN, event, __VA_ARGS__)
 #define log_info(event, ...) log_write(LOG_LEVEL_INFO, event, __VA_ARGS__)
 #define log_debug(event, ...) log_write(LOG_LEVEL_DEBUG, event, __VA_ARGS__)
 
-/* text as a quoted logfmt value, with quotes, backslashes and control characters escaped, cut to fit; returns out. For what a peer sent. */
+/* text as a quoted logfmt value: quotes and backslashes escaped, all but printable ASCII as \n, \t, \r or \xNN, cut to fit (never inside an escape);
+ * returns out. out_size is at least 3. For what a peer sent. */
 const char *log_quote(const char *text, char *out, unsigned long out_size);
 
 #endif
