@@ -19,5 +19,4 @@ COPY --from=build /out/ /
 USER aoid
 EXPOSE 2643
 STOPSIGNAL SIGTERM
-ENTRYPOINT ["/usr/bin/aoid"]
-CMD ["--config", "/etc/aoid/aoid.conf"]
+ENTRYPOINT ["/usr/bin/aoid", "--config", "/etc/aoid/aoid.conf"]

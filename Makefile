@@ -81,10 +81,10 @@ demo: ## install what is missing, build, and run the daemon on real input
 	@$(SUBMAKE) $(BUILD)/aoid $(BUILD)/aoidemo
 	$(BUILD)/aoidemo --aoid $(BUILD)/aoid --data tests/data
 
-test: ## every test, under AddressSanitizer and UBSan
+test: ## every test, under AddressSanitizer and UBSan; T='core/*' for some
 	@scripts/deps.sh test
 	@$(SUBMAKE) BUILD=$(ASAN_BUILD) CFLAGS='$(ASAN_CFLAGS)' LDFLAGS='$(ASAN_LDFLAGS)' everything
-	@scripts/run-tests $(ASAN_BUILD)
+	@scripts/run-tests $(ASAN_BUILD) '$(or $(T),*)'
 
 check: ## warnings, format, clang-tidy, layers, links, proto lint, documents
 	@scripts/deps.sh check
