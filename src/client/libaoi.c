@@ -1,0 +1,500 @@
+/* libaoi.c: a connection: connecting, writing, reading, and handing out what has come. */
+#include "client/libaoi.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/libaoi_impl.h"
+#include "wire/frame.h"
+
+#define DEFAULT_ADDRESS "127.0.0.1:2643"
+#define DEFAULT_PORT "2643"
+#define DEFAULT_TIMEOUT_MS 5000
+#define READ_BYTES ((size_t)256 * 1024)
+#define READ_ROUNDS 16                   /* of READ_BYTES, in one libaoi_poll() */
+#define MIN_FRAME_BYTES 1024             /* what the batch builder needs */
+#define ARENA_BYTES ((size_t)1 << 30)    /* bytes of a payload take up to 17 times as much unpacked; the daemon is trusted more than its peers are */
+#define KEEP_OUT_BYTES ((size_t)1 << 20) /* what an emptied output buffer keeps */
+
+_Static_assert(LIBAOI_DRAINING == (int)CODEC_DRAINING && LIBAOI_NOT_OWNER == (int)CODEC_NOT_OWNER, "codes of the wire");
+_Static_assert(LIBAOI_CROSSLIST == (int)AOI_INDEX_CROSSLIST && LIBAOI_CELLS == (int)AOI_SHAPE_CELLS && LIBAOI_ADD_UPSERT == (int)AOI_ADD_UPSERT,
+               "numbers of the wire");
+_Static_assert(LIBAOI_FLUSH_MS == AOI_FLUSH_MS_DEFAULT, "the usual flush_ms");
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Milliseconds left until a deadline, for poll(); a deadline below 0 is none. */
+static int left_ms(int64_t deadline)
+{
+    if (deadline < 0) return -1;
+    int64_t left = deadline - now_ms();
+    return left < 0 ? 0 : left > 1000000 ? 1000000 : (int)left;
+}
+
+static int64_t deadline_ms(int timeout_ms)
+{
+    return timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
+}
+
+int libaoi__fail(struct libaoi *c, int status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(c->error, sizeof c->error, format, args);
+    va_end(args);
+    if (status == LIBAOI_ECLOSED || status == LIBAOI_EPROTOCOL) c->failed = status;
+    return status;
+}
+
+const char *libaoi_code_name(int code)
+{
+    return codec_code_name(code);
+}
+
+const struct libaoi_welcome *libaoi_welcome(const struct libaoi *c)
+{
+    return &c->welcome;
+}
+
+const char *libaoi_error(const struct libaoi *c)
+{
+    return c->error;
+}
+
+int libaoi_refused_code(const struct libaoi *c)
+{
+    return c->refused_code;
+}
+
+int libaoi_fd(const struct libaoi *c)
+{
+    return c->fd;
+}
+
+size_t libaoi_unsent(const struct libaoi *c)
+{
+    return buf_len(&c->out);
+}
+
+uint64_t libaoi_unanswered(const struct libaoi *c)
+{
+    return c->seq - c->answered;
+}
+
+const struct libaoi_counters *libaoi_counters(const struct libaoi *c)
+{
+    return &c->counters;
+}
+
+const struct libaoi_view *libaoi_view(const struct libaoi *c, uint64_t space, uint64_t player)
+{
+    return libaoi_mirror_find(&c->mirror, space, player);
+}
+
+uint64_t libaoi_views_closed(const struct libaoi *c)
+{
+    return c->mirror.closed;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- output */
+
+static void conn_write(struct libaoi *c)
+{
+    while (buf_len(&c->out) && !c->write_broken) {
+        ssize_t n = send(c->fd, buf_data(&c->out), buf_len(&c->out), MSG_NOSIGNAL);
+        if (n > 0) {
+            buf_consume(&c->out, (size_t)n);
+            c->counters.bytes_out += (uint64_t)n;
+        } else if (n < 0 && errno == EINTR) {
+            continue;
+        } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            return;
+        } else {
+            c->write_broken = true;
+        }
+    }
+    if (c->write_broken) buf_consume(&c->out, buf_len(&c->out));
+    buf_shrink(&c->out, KEEP_OUT_BYTES);
+}
+
+uint64_t libaoi__send_frame(struct libaoi *c, struct codec_client_frame *frame)
+{
+    if (c->failed) return 0;
+    frame->seq = ++c->seq;
+    codec_encode_client(frame, &c->out);
+    c->counters.frames_out++;
+    conn_write(c);
+    return c->seq;
+}
+
+uint64_t libaoi_resync(struct libaoi *c, uint64_t space, uint64_t player)
+{
+    libaoi_send(c);
+    struct codec_client_frame frame = {.kind = CODEC_RESYNC, .u.resync = {.space = space, .player = player}};
+    return libaoi__send_frame(c, &frame);
+}
+
+uint64_t libaoi_ping(struct libaoi *c, uint64_t nonce)
+{
+    libaoi_send(c);
+    struct codec_client_frame frame = {.kind = CODEC_PING, .u.ping = {.nonce = nonce}};
+    return libaoi__send_frame(c, &frame);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- input */
+
+static struct libaoi_delta conn_delta(const struct codec_player_delta *p)
+{
+    const struct aoi_delta *d = &p->delta;
+    return (struct libaoi_delta){
+        .space = d->space,
+        .flush = d->flush,
+        .tag = d->tag,
+        .time_us = d->time_us,
+        .player = d->player,
+        .seq = d->seq,
+        .part = p->part,
+        .more = p->more,
+        .full = d->full,
+        .closed = d->closed,
+        .leave_n = d->leave_n,
+        .enter_n = d->enters.n,
+        .update_n = d->updates.n,
+        .payload_n = d->payload_n,
+        .layers_n = d->layers_n,
+        .leave_id = d->leave_id,
+        .enter_id = d->enters.id,
+        .enter_x = d->enters.x,
+        .enter_y = d->enters.y,
+        .enter_z = d->enters.z,
+        .enter_extra = d->enters.extra,
+        .enter_layers = d->enters.layers,
+        .enter_payload = d->enters.payload,
+        .enter_payload_len = d->enters.payload_len,
+        .update_id = d->updates.id,
+        .update_x = d->updates.x,
+        .update_y = d->updates.y,
+        .update_z = d->updates.z,
+        .update_extra = d->updates.extra,
+        .payload_id = d->payload_id,
+        .payload = d->payload,
+        .payload_len = d->payload_len,
+        .layers_id = d->layers_id,
+        .layers = d->layers,
+    };
+}
+
+static int conn_deltas(struct libaoi *c, size_t frame_bytes)
+{
+    if (frame_bytes > c->welcome.max_frame_bytes)
+        return libaoi__fail(c, LIBAOI_EPROTOCOL, "a frame of deltas of %zu bytes, more than max_frame_bytes", frame_bytes);
+    for (size_t i = 0; i < c->frame.u.deltas.player_n; i++) {
+        struct libaoi_delta delta = conn_delta(&c->frame.u.deltas.players[i]);
+        c->counters.deltas += !delta.more;
+        c->counters.enters += delta.enter_n;
+        c->counters.leaves += delta.leave_n;
+        c->counters.updates += delta.update_n;
+        char why[200];
+        if (c->mirrored && libaoi_mirror_apply(&c->mirror, &delta, why, sizeof why)) return libaoi__fail(c, LIBAOI_EPROTOCOL, "%s", why);
+        if (c->handlers.delta) c->handlers.delta(c->handlers.ctx, &delta);
+    }
+    return 0;
+}
+
+static void conn_ack(struct libaoi *c)
+{
+    if (!c->handlers.ack) return;
+    c->refusals.n = 0;
+    for (size_t i = 0; i < c->frame.u.ack.error_n; i++) {
+        const struct codec_error_item *e = &c->frame.u.ack.errors[i];
+        *array_add(&c->refusals) = (struct libaoi_refusal){.index = e->index, .code = (int)e->code, .id = e->id, .text = e->text};
+    }
+    struct libaoi_ack ack = {
+        .seq = c->frame.reply_to,
+        .applied = c->frame.u.ack.applied,
+        .refused = c->frame.u.ack.errors_total,
+        .n = c->refusals.n,
+        .refusals = c->refusals.at,
+        .pending = c->frame.u.ack.pending,
+    };
+    c->handlers.ack(c->handlers.ctx, &ack);
+}
+
+static void conn_error(struct libaoi *c)
+{
+    int code = (int)c->frame.u.error.code;
+    c->refused_code = code;
+    if (c->frame.reply_to) c->refused = c->frame.reply_to;
+    libaoi__fail(c, LIBAOI_EREFUSED, "%s: %s", codec_code_name(code), c->frame.u.error.text);
+    if (c->handlers.error) c->handlers.error(c->handlers.ctx, c->frame.reply_to, code, c->frame.u.error.text);
+}
+
+static void conn_welcome(struct libaoi *c)
+{
+    c->welcome.protocol_version = c->frame.u.welcome.protocol_version;
+    snprintf(c->welcome.server_version, sizeof c->welcome.server_version, "%s", c->frame.u.welcome.server_version);
+    c->welcome.session = c->frame.u.welcome.session;
+    c->welcome.max_frame_bytes = c->frame.u.welcome.max_frame_bytes;
+    c->welcome.max_payload = c->frame.u.welcome.max_payload;
+    c->welcome.query_page = c->frame.u.welcome.query_page;
+    c->welcome.idle_timeout_ms = c->frame.u.welcome.idle_timeout_ms;
+}
+
+/* Replies come in the order of our frames, one each; all our frames have a seq. */
+static int conn_reply(struct libaoi *c)
+{
+    bool is_reply = c->frame.kind != CODEC_DELTAS && c->frame.kind != CODEC_DRAINING_NOTICE && c->frame.kind != CODEC_SERVER_NONE;
+    uint64_t to = c->frame.reply_to;
+    if (!to && (!is_reply || c->frame.kind == CODEC_ERROR)) return 0;
+    if (!is_reply || to != c->answered + 1 || to > c->seq)
+        return libaoi__fail(c, LIBAOI_EPROTOCOL, "a reply to frame %llu where one to %llu is due", (unsigned long long)to,
+                            (unsigned long long)c->answered + 1);
+    if ((c->frame.kind == CODEC_WELCOME) != (c->answered == 0) && c->frame.kind != CODEC_ERROR)
+        return libaoi__fail(c, LIBAOI_EPROTOCOL, "the first reply is a Welcome, and the only one");
+    c->answered = to;
+    return 0;
+}
+
+static int conn_frame(struct libaoi *c, const uint8_t *bytes, size_t len)
+{
+    arena_reset(&c->arena);
+    c->counters.frames_in++;
+    if (codec_decode_server(bytes, len, &c->arena, &c->frame)) return libaoi__fail(c, LIBAOI_EPROTOCOL, "bytes that are no frame");
+    int status = conn_reply(c);
+    if (status) return status;
+    switch (c->frame.kind) {
+    case CODEC_WELCOME: conn_welcome(c); break;
+    case CODEC_ACK: conn_ack(c); break;
+    case CODEC_DELTAS: return conn_deltas(c, len);
+    case CODEC_PONG:
+        if (c->handlers.pong) c->handlers.pong(c->handlers.ctx, c->frame.reply_to, c->frame.u.pong.nonce, c->frame.u.pong.time_us);
+        break;
+    case CODEC_ERROR: conn_error(c); break;
+    case CODEC_DRAINING_NOTICE:
+        if (c->handlers.draining) c->handlers.draining(c->handlers.ctx);
+        break;
+    default: break; /* a result is read by who awaits it; kinds of a later daemon are skipped */
+    }
+    return 0;
+}
+
+/* Handles the frames that are here whole, up to and including the reply to `stop` (0: all). Returns how many, or an error. */
+static int conn_handle(struct libaoi *c, uint64_t stop)
+{
+    int n = 0;
+    CHECK(!c->handling);
+    c->handling = true;
+    while (!c->failed && !(stop && c->answered >= stop)) {
+        struct frame f;
+        enum frame_status status = frame_next(buf_data(&c->in), buf_len(&c->in), FRAME_BODY_MAX, &f);
+        if (status == FRAME_INCOMPLETE) break;
+        if (status == FRAME_TOO_LARGE) {
+            libaoi__fail(c, LIBAOI_EPROTOCOL, "a frame's length is longer than 4 bytes");
+            break;
+        }
+        conn_frame(c, buf_data(&c->in) + f.header_len, f.body_len);
+        buf_consume(&c->in, f.header_len + f.body_len);
+        n++;
+    }
+    c->handling = false;
+    return c->failed ? c->failed : n;
+}
+
+/* Takes what the socket has. True: the daemon has closed, or the connection broke. */
+static bool conn_read(struct libaoi *c)
+{
+    for (int round = 0; round < READ_ROUNDS; round++) {
+        uint8_t *at = buf_reserve(&c->in, READ_BYTES);
+        ssize_t n = recv(c->fd, at, READ_BYTES, 0);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return errno != EAGAIN && errno != EWOULDBLOCK;
+        if (n == 0) return true;
+        c->in.end += (size_t)n;
+        c->counters.bytes_in += (uint64_t)n;
+        if ((size_t)n < READ_BYTES) return false;
+    }
+    return false;
+}
+
+static int conn_ended(struct libaoi *c)
+{
+    if (c->failed) return c->failed;
+    if (c->bye) return libaoi__fail(c, LIBAOI_ECLOSED, "closed");
+    char said[sizeof c->error] = "";
+    if (c->refused_code) snprintf(said, sizeof said, ": %.280s", c->error);
+    return libaoi__fail(c, LIBAOI_ECLOSED, "the daemon closed the connection%s", said);
+}
+
+/* libaoi_poll() that stops at a reply. */
+static int conn_pump(struct libaoi *c, uint64_t stop, int64_t deadline)
+{
+    if (c->failed) return c->failed;
+    conn_write(c);
+    int n = conn_handle(c, stop);
+    if (n) return n;
+    struct pollfd p = {.fd = c->fd, .events = (short)(POLLIN | (buf_len(&c->out) ? POLLOUT : 0))};
+    int ready = poll(&p, 1, left_ms(deadline));
+    if (ready <= 0) return 0;
+    if (p.revents & POLLOUT) conn_write(c);
+    if (!(p.revents & ~POLLOUT)) return 0;
+    bool ended = conn_read(c);
+    n = conn_handle(c, stop);
+    if (n || !ended) return n;
+    return conn_ended(c);
+}
+
+int libaoi_poll(struct libaoi *c, int timeout_ms)
+{
+    return conn_pump(c, 0, deadline_ms(timeout_ms));
+}
+
+int libaoi__await(struct libaoi *c, uint64_t seq, int timeout_ms)
+{
+    int64_t deadline = deadline_ms(timeout_ms);
+    if (!seq && c->failed) return c->failed;
+    while (c->answered < seq) {
+        int n = conn_pump(c, seq, deadline);
+        if (n < 0) return n;
+        if (n == 0 && c->answered < seq && left_ms(deadline) == 0)
+            return libaoi__fail(c, LIBAOI_ETIMEOUT, "no answer from the daemon within %d ms", timeout_ms);
+    }
+    return seq && c->refused == seq ? LIBAOI_EREFUSED : 0;
+}
+
+int libaoi_wait(struct libaoi *c, uint64_t seq, int timeout_ms)
+{
+    return libaoi__await(c, seq, timeout_ms);
+}
+
+int libaoi_sync(struct libaoi *c, int timeout_ms)
+{
+    libaoi_send(c);
+    uint64_t before = c->answered;
+    int status = libaoi__await(c, c->seq, timeout_ms);
+    return status ? status : c->refused > before ? LIBAOI_EREFUSED : 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- connecting */
+
+/* HOST:PORT, [IPV6]:PORT, HOST alone, :PORT alone. */
+static void address_split(const char *address, char *host, size_t host_size, char *port, size_t port_size)
+{
+    const char *from = address, *colon = strrchr(address, ':'), *bracket = strrchr(address, ']');
+    size_t len = strlen(address);
+    if (colon && bracket && colon < bracket) colon = NULL;
+    if (colon) len = (size_t)(colon - address);
+    if (len >= 2 && from[0] == '[' && from[len - 1] == ']') from++, len -= 2;
+    snprintf(host, host_size, "%.*s", (int)len, len ? from : "127.0.0.1");
+    if (!len) snprintf(host, host_size, "127.0.0.1");
+    snprintf(port, port_size, "%s", colon && colon[1] ? colon + 1 : DEFAULT_PORT);
+}
+
+/* A connected, non-blocking socket, or -errno. */
+static int connect_one(const struct addrinfo *at, const struct libaoi_options *o, int64_t deadline)
+{
+    int fd = socket(at->ai_family, at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, at->ai_protocol);
+    if (fd < 0) return -errno;
+    int size = (int)o->receive_buffer, one = 1, failure = 0;
+    if (size) setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (connect(fd, at->ai_addr, at->ai_addrlen) < 0) {
+        failure = errno;
+        if (failure == EINPROGRESS) {
+            struct pollfd p = {.fd = fd, .events = POLLOUT};
+            socklen_t len = sizeof failure;
+            failure = ETIMEDOUT;
+            if (poll(&p, 1, left_ms(deadline)) > 0) getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &len);
+        }
+    }
+    if (!failure) return fd;
+    close(fd);
+    return -failure;
+}
+
+static int connect_any(const char *address, const struct libaoi_options *o, int64_t deadline, char *error, size_t error_size)
+{
+    char host[256], port[32];
+    address_split(address, host, sizeof host, port, sizeof port);
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
+    int found = getaddrinfo(host, port, &hints, &list);
+    if (found) {
+        snprintf(error, error_size, "cannot find %s: %s. An address is HOST:PORT, for example " DEFAULT_ADDRESS, address, gai_strerror(found));
+        return -1;
+    }
+    int fd = -EADDRNOTAVAIL;
+    for (const struct addrinfo *at = list; at && fd < 0; at = at->ai_next) fd = connect_one(at, o, deadline);
+    freeaddrinfo(list);
+    if (fd < 0)
+        snprintf(error, error_size, "cannot connect to %s: %s. Is aoid running there? Start it with: aoid --listen %s", address, strerror(-fd),
+                 address);
+    return fd;
+}
+
+struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error, size_t error_size)
+{
+    const char *address = options->address ? options->address : DEFAULT_ADDRESS;
+    int timeout_ms = options->timeout_ms ? (int)options->timeout_ms : DEFAULT_TIMEOUT_MS;
+    int fd = connect_any(address, options, deadline_ms(timeout_ms), error, error_size);
+    if (fd < 0) return NULL;
+    struct libaoi *c = mem_zalloc(sizeof *c);
+    c->fd = fd;
+    c->handlers = options->handlers;
+    c->mirrored = options->mirror;
+    arena_init(&c->arena, ARENA_BYTES);
+    struct codec_client_frame hello = {.kind = CODEC_HELLO};
+    hello.u.hello.protocol_version = CODEC_PROTOCOL_VERSION;
+    hello.u.hello.client_name = options->client_name ? options->client_name : "libaoi";
+    int status = libaoi__await(c, libaoi__send_frame(c, &hello), timeout_ms);
+    if (!status && c->welcome.max_frame_bytes < MIN_FRAME_BYTES)
+        status = libaoi__fail(c, LIBAOI_EPROTOCOL, "max_frame_bytes of %u is too small for this client", c->welcome.max_frame_bytes);
+    if (!status) return c;
+    snprintf(error, error_size, "%s answered, but not as aoid does: %s", address, c->error);
+    if (status == LIBAOI_EREFUSED || c->refused_code) snprintf(error, error_size, "aoid at %s refused the connection: %s", address, c->error);
+    libaoi_close(c);
+    return NULL;
+}
+
+int libaoi_bye(struct libaoi *c, int timeout_ms)
+{
+    libaoi_send(c);
+    struct codec_client_frame frame = {.kind = CODEC_BYE};
+    int64_t deadline = deadline_ms(timeout_ms);
+    c->bye = true;
+    if (!libaoi__send_frame(c, &frame)) return c->failed;
+    for (;;) {
+        int n = conn_pump(c, 0, deadline);
+        if (n == LIBAOI_ECLOSED) return 0;
+        if (n < 0) return n;
+        if (n == 0 && left_ms(deadline) == 0) return libaoi__fail(c, LIBAOI_ETIMEOUT, "the daemon did not close within %d ms of Bye", timeout_ms);
+    }
+}
+
+void libaoi_close(struct libaoi *c)
+{
+    if (!c) return;
+    close(c->fd);
+    buf_clear(&c->in);
+    buf_clear(&c->out);
+    arena_clear(&c->arena);
+    libaoi_batch_clear(&c->batch);
+    libaoi_mirror_clear(&c->mirror);
+    array_clear(&c->refusals);
+    array_clear(&c->spaces);
+    free(c);
+}

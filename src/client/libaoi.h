@@ -1,0 +1,283 @@
+/* libaoi.h: a client of aoid: commands in batches, queries, deltas, and a mirror of what each player sees.
+ *
+ *   struct libaoi *c = libaoi_connect(&(struct libaoi_options){.address = "127.0.0.1:2643", .client_name = "zone-7", .mirror = true}, err, sizeof err);
+ *   libaoi_add(c, 1, LIBAOI_ADD_NEW, &(struct libaoi_entity){.id = 42, .pos = {3, 4}, .radius = 50});
+ *   libaoi_subscribe(c, 1, 1000, 42, false);
+ *   libaoi_send(c);
+ *   while (libaoi_poll(c, 100) >= 0) {
+ *       const struct libaoi_view *view = libaoi_view(c, 1, 1000);
+ *       for (size_t i = 0; view && i < view->n; i++) draw(&view->items[i]);
+ *   }
+ *
+ * This header needs no other one. A connection belongs to one thread at a time. Nothing here blocks but libaoi_connect() and what takes a timeout. Functions that
+ * can fail return 0 or a negative LIBAOI_E...; libaoi_error() then has a sentence. Allocation failure aborts. The protocol itself is in aoi.proto.
+ */
+#ifndef LIBAOI_H
+#define LIBAOI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum libaoi_status {
+    LIBAOI_OK = 0,
+    LIBAOI_ETIMEOUT = -1,  /* nothing wrong so far, but not in time */
+    LIBAOI_ECLOSED = -2,   /* the connection is gone; only libaoi_close() helps */
+    LIBAOI_EPROTOCOL = -3, /* the daemon said something that it must not; the connection is of no more use */
+    LIBAOI_EREFUSED = -4,  /* the daemon answered with an Error: libaoi_refused_code() */
+    LIBAOI_ETOOLARGE = -5, /* a payload that fits no frame; nothing was queued */
+};
+
+/* Why the daemon refused something: enum Code of aoi.proto. */
+enum libaoi_code {
+    LIBAOI_INVALID_ARGUMENT = 1,
+    LIBAOI_OUT_OF_BOUNDS,
+    LIBAOI_UNKNOWN_SPACE,
+    LIBAOI_UNKNOWN_ENTITY,
+    LIBAOI_UNKNOWN_PLAYER,
+    LIBAOI_DUPLICATE_SPACE,
+    LIBAOI_DUPLICATE_ENTITY,
+    LIBAOI_NOT_OWNER,
+    LIBAOI_LIMIT_EXCEEDED,
+    LIBAOI_UNSUPPORTED,
+    LIBAOI_UNAUTHENTICATED,
+    LIBAOI_MALFORMED,
+    LIBAOI_FRAME_TOO_LARGE,
+    LIBAOI_DRAINING
+};
+const char *libaoi_code_name(int code); /* "NOT_OWNER"; "UNKNOWN" for a number that is none */
+
+enum libaoi_index { LIBAOI_GRID = 1, LIBAOI_CROSSLIST = 2 };
+enum libaoi_shape { LIBAOI_BOX = 1, LIBAOI_SPHERE = 2, LIBAOI_CELLS = 3 };
+enum libaoi_add_mode { LIBAOI_ADD_NEW = 1, LIBAOI_ADD_UPSERT = 2 };
+
+/* Settings of a space; 0 means the daemon's default, but for flush_ms. */
+struct libaoi_settings {
+    uint32_t dimensions;  /* 2 or 3 */
+    uint32_t index;       /* enum libaoi_index */
+    uint32_t shape;       /* enum libaoi_shape */
+    double cell_size;     /* edge of a grid cell, and of the cells of LIBAOI_CELLS */
+    uint32_t cell_range;  /* for LIBAOI_CELLS */
+    bool bounded;         /* whether min and max count */
+    float min[3], max[3]; /* edges inclusive */
+    bool extra;           /* moves and deltas carry one opaque 32-bit word */
+    uint32_t flush_ms;    /* literal: 0 is a space that only libaoi_flush() flushes; LIBAOI_FLUSH_MS is usual */
+    bool persistent;      /* outlives the session that made it */
+};
+#define LIBAOI_FLUSH_MS 50
+
+struct libaoi_entity {
+    uint64_t id; /* not 0 */
+    float pos[3];
+    uint32_t extra;
+    float radius;    /* how far it sees, for the players subscribed to it */
+    uint32_t layers; /* 0 means 1 in libaoi_add() */
+    const void *payload;
+    size_t payload_len;
+    uint64_t owner_session; /* out only */
+    uint32_t subscribers;   /* out only */
+};
+
+/* ------------------------------------------------------------------------------------------------------------- what comes in */
+
+/* One command that was refused. */
+struct libaoi_refusal {
+    uint32_t index; /* of the command in its frame */
+    int code;
+    uint64_t id; /* the space, entity or player it is about */
+    const char *text;
+};
+
+/* The answer to one frame of commands. */
+struct libaoi_ack {
+    uint64_t seq;     /* of the frame, as libaoi_send() returned it */
+    uint64_t applied; /* one a command, one an id for moves and removes */
+    uint64_t refused; /* the total; the first ones are listed */
+    size_t n;
+    const struct libaoi_refusal *refusals;
+    bool pending; /* a flush in it left work for the next one */
+};
+
+/* A part of one player's delta, columns as on the wire; sections apply in this order. z is NULL in 2D, extra NULL where the space has none. Everything lives until
+ * the handler returns. */
+struct libaoi_delta {
+    uint64_t space, flush, tag, time_us; /* flush: number in its space; tag of the flush command, else 0; the daemon's clock */
+    uint64_t player, seq;
+    uint32_t part;
+    bool more;   /* another part with this seq follows */
+    bool full;   /* forget what you hold: the enters are everything */
+    bool closed; /* the player is no more */
+    size_t leave_n, enter_n, update_n, payload_n, layers_n;
+    const uint64_t *leave_id;
+    const uint64_t *enter_id;
+    const float *enter_x, *enter_y, *enter_z;
+    const uint32_t *enter_extra, *enter_layers;
+    const void *const *enter_payload; /* NULL: none of them has one */
+    const uint32_t *enter_payload_len;
+    const uint64_t *update_id;
+    const float *update_x, *update_y, *update_z;
+    const uint32_t *update_extra;
+    const uint64_t *payload_id;
+    const void *const *payload;
+    const uint32_t *payload_len;
+    const uint64_t *layers_id;
+    const uint32_t *layers;
+};
+
+/* Called from inside libaoi_poll(), libaoi_wait() and the like; any may be NULL. They may queue commands, but not call what polls. */
+struct libaoi_handlers {
+    void *ctx;
+    void (*delta)(void *ctx, const struct libaoi_delta *delta); /* the mirror, if there is one, has applied it already */
+    void (*ack)(void *ctx, const struct libaoi_ack *ack);
+    void (*pong)(void *ctx, uint64_t seq, uint64_t nonce, uint64_t time_us);
+    void (*error)(void *ctx, uint64_t seq, int code, const char *text); /* seq 0: about no frame of ours with a seq */
+    void (*draining)(void *ctx);
+};
+
+/* ------------------------------------------------------------------------------------------------------------- connection */
+
+struct libaoi;
+
+struct libaoi_options {
+    const char *address;     /* HOST:PORT, [IPV6]:PORT; NULL: 127.0.0.1:2643 */
+    const char *client_name; /* for the daemon's log */
+    uint32_t timeout_ms;     /* for connecting and the Welcome; 0: 5,000 */
+    bool mirror;             /* keep the view of each player, and check every delta against the protocol */
+    uint32_t receive_buffer; /* bytes of the socket's receive buffer; 0: the system's choice */
+    struct libaoi_handlers handlers;
+};
+
+struct libaoi_welcome {
+    uint32_t protocol_version;
+    char server_version[32];
+    uint64_t session;
+    uint32_t max_frame_bytes, max_payload, query_page, idle_timeout_ms;
+};
+
+/* Connects, says Hello and waits for the Welcome. NULL: error has a sentence that says what to do. */
+struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error, size_t error_size);
+void libaoi_close(struct libaoi *c); /* frees everything; the daemon sees the connection end. NULL is fine */
+/* Sends what is queued, then Bye, and waits until the daemon has closed; still to be closed here. */
+int libaoi_bye(struct libaoi *c, int timeout_ms);
+
+const struct libaoi_welcome *libaoi_welcome(const struct libaoi *c);
+const char *libaoi_error(const struct libaoi *c);   /* a sentence about the last failure, "" before the first */
+int libaoi_refused_code(const struct libaoi *c);    /* enum libaoi_code of the last LIBAOI_EREFUSED or closing Error; 0: none */
+int libaoi_fd(const struct libaoi *c);              /* for a poll of one's own: readable always, writable while libaoi_unsent() is not 0 */
+size_t libaoi_unsent(const struct libaoi *c);       /* bytes that the socket has not taken yet */
+uint64_t libaoi_unanswered(const struct libaoi *c); /* frames sent of which the reply has not come yet */
+
+struct libaoi_counters {
+    uint64_t frames_in, bytes_in, frames_out, bytes_out;
+    uint64_t deltas, enters, leaves, updates; /* told to all players of this connection */
+};
+const struct libaoi_counters *libaoi_counters(const struct libaoi *c);
+
+/* Writes what the socket takes and handles what has come, waiting up to timeout_ms (-1: for ever) for the first byte. Returns how many frames it handled. */
+int libaoi_poll(struct libaoi *c, int timeout_ms);
+/* Until the reply to frame `seq` has come (its ack or pong handler has run). An Error as the reply is LIBAOI_EREFUSED. */
+int libaoi_wait(struct libaoi *c, uint64_t seq, int timeout_ms);
+/* Sends, and waits until everything has been answered. LIBAOI_EREFUSED if an Error was among the answers; refused commands are not: see the ack handler. */
+int libaoi_sync(struct libaoi *c, int timeout_ms);
+
+/* ------------------------------------------------------------------------------------------------------------- commands
+ * They are queued and go out in frames of at most max_frame_bytes, cut by themselves; a frame holds commands of one space. libaoi_send() closes the
+ * frame begun and returns its seq (0: there was nothing); replies come in the order of the frames. */
+
+uint64_t libaoi_send(struct libaoi *c);
+
+void libaoi_create_space(struct libaoi *c, uint64_t space, const struct libaoi_settings *settings, bool if_absent);
+void libaoi_destroy_space(struct libaoi *c, uint64_t space);
+int libaoi_add(struct libaoi *c, uint64_t space, enum libaoi_add_mode mode, const struct libaoi_entity *entity);
+/* Columns of n. z NULL: 0 or a 2D space; extra NULL: unchanged. */
+void libaoi_move(struct libaoi *c, uint64_t space, size_t n, const uint64_t *id, const float *x, const float *y, const float *z,
+                 const uint32_t *extra);
+void libaoi_remove(struct libaoi *c, uint64_t space, size_t n, const uint64_t *id);
+void libaoi_set_radius(struct libaoi *c, uint64_t space, uint64_t id, float radius);
+void libaoi_set_layers(struct libaoi *c, uint64_t space, uint64_t id, uint32_t layers);
+int libaoi_set_payload(struct libaoi *c, uint64_t space, uint64_t id, const void *payload, size_t payload_len);
+void libaoi_open_player(struct libaoi *c, uint64_t space, uint64_t player, uint32_t mask);
+void libaoi_close_player(struct libaoi *c, uint64_t space, uint64_t player);
+void libaoi_subscribe(struct libaoi *c, uint64_t space, uint64_t player, uint64_t entity, bool include_self);
+void libaoi_unsubscribe(struct libaoi *c, uint64_t space, uint64_t player, uint64_t entity);
+void libaoi_set_viewport(struct libaoi *c, uint64_t space, uint64_t player, const float min[3], const float max[3]);
+void libaoi_clear_viewport(struct libaoi *c, uint64_t space, uint64_t player);
+void libaoi_flush(struct libaoi *c, uint64_t space, uint64_t tag);
+
+/* Frames of their own, sent at once; they return their seq. The reply to a resync is an ack, to a ping a pong. */
+uint64_t libaoi_resync(struct libaoi *c, uint64_t space, uint64_t player); /* player 0: all of ours in the space */
+uint64_t libaoi_ping(struct libaoi *c, uint64_t nonce);
+
+/* ------------------------------------------------------------------------------------------------------------- queries
+ * They send what is queued, ask, and wait; deltas that come meanwhile are handled. What *out points to lives until the next call that polls. */
+
+/* A page of entities. z NULL in 2D, extra NULL where the space has none; of a view only the ids are known. */
+struct libaoi_rows {
+    size_t n;
+    const uint64_t *id;
+    const float *x, *y, *z;
+    const uint32_t *extra, *layers;
+    uint64_t next; /* cursor of the next page, 0: this was the last */
+    uint64_t seq;  /* of a view: its last delta */
+};
+
+struct libaoi_stats {
+    uint64_t spaces, entities, players, pairs, flushes, enters, leaves, updates, deltas, skipped, moves, errors;
+    uint64_t memory_bytes, uptime_ms, connections, frames_in, bytes_in, bytes_out;
+};
+
+struct libaoi_space_info {
+    uint64_t id, entities, players, owner_session;
+    struct libaoi_settings settings;
+};
+
+/* layers 0: all; cursor 0: the first page; limit 0: as many as the daemon gives. */
+int libaoi_query_box(struct libaoi *c, uint64_t space, const float min[3], const float max[3], uint32_t layers, uint64_t cursor, uint32_t limit,
+                     int timeout_ms, struct libaoi_rows *out);
+int libaoi_query_radius(struct libaoi *c, uint64_t space, const float center[3], float radius, uint32_t layers, uint64_t cursor, uint32_t limit,
+                        int timeout_ms, struct libaoi_rows *out);
+int libaoi_query_count(struct libaoi *c, uint64_t space, const float min[3], const float max[3], uint32_t layers, int timeout_ms, uint64_t *entities,
+                       uint64_t *players);
+int libaoi_query_entity(struct libaoi *c, uint64_t space, uint64_t id, int timeout_ms, struct libaoi_entity *out);
+int libaoi_query_view(struct libaoi *c, uint64_t space, uint64_t player, uint64_t cursor, uint32_t limit, int timeout_ms, struct libaoi_rows *out);
+int libaoi_query_stats(struct libaoi *c, uint64_t space, int timeout_ms, struct libaoi_stats *out); /* space 0: the whole daemon */
+int libaoi_query_spaces(struct libaoi *c, uint64_t cursor, uint32_t limit, int timeout_ms, size_t *n, const struct libaoi_space_info **out,
+                        uint64_t *next);
+
+/* ------------------------------------------------------------------------------------------------------------- mirror */
+
+struct libaoi_item {
+    uint64_t id;
+    float pos[3];
+    uint32_t extra, layers;
+    uint32_t payload_len;
+    const void *payload;
+    uint64_t entered, updated; /* seq of the delta that last did so */
+    uint64_t payload_seq, layers_seq;
+};
+
+/* What one player sees, as told. Read only. */
+struct libaoi_view {
+    uint64_t space, player;
+    uint64_t seq, flush, tag; /* of the last delta */
+    bool partial;             /* in the middle of a delta in several parts */
+    size_t n;
+    const struct libaoi_item *items; /* in no particular order; they move with the next delta */
+    /* What it has been told in all. told_same: updates and state changes to what it held already; empty: deltas with nothing in them. */
+    uint64_t deltas, parts, fulls, enters, leaves, updates, told_same, empty;
+};
+
+/* NULL: no delta has come yet for this player, or it was closed. */
+const struct libaoi_view *libaoi_view(const struct libaoi *c, uint64_t space, uint64_t player);
+const struct libaoi_item *libaoi_view_find(const struct libaoi_view *view, uint64_t id); /* NULL: it does not see it */
+uint64_t libaoi_views_closed(const struct libaoi *c);                                    /* how many deltas marked closed have come */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

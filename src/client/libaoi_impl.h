@@ -1,0 +1,48 @@
+/* libaoi_impl.h: the inside of a connection, shared by the client's files. */
+#ifndef AOI_CLIENT_LIBAOI_IMPL_H
+#define AOI_CLIENT_LIBAOI_IMPL_H
+
+#include "base/arena.h"
+#include "base/array.h"
+#include "base/buf.h"
+#include "client/libaoi.h"
+#include "client/libaoi_batch.h"
+#include "client/libaoi_mirror.h"
+#include "wire/codec.h"
+
+struct libaoi {
+    int fd;
+    int failed;        /* LIBAOI_ECLOSED or LIBAOI_EPROTOCOL once the connection is of no more use, else 0 */
+    int refused_code;  /* of the last Error */
+    bool write_broken; /* the peer takes no more; what it still has to say is read */
+    bool handling;     /* inside a handler */
+    bool bye;          /* said; the close that follows is no failure */
+    char error[320];
+
+    struct libaoi_handlers handlers;
+    struct libaoi_welcome welcome;
+    struct libaoi_counters counters;
+
+    struct buf in, out;
+    uint64_t seq;      /* of the last frame sent */
+    uint64_t answered; /* of the last frame answered: replies come in order */
+    uint64_t refused;  /* of the last frame answered with an Error, 0: none */
+
+    struct arena arena; /* of the frame below, until the next one is decoded */
+    struct codec_server_frame frame;
+
+    struct libaoi_batch batch;
+    bool mirrored;
+    struct libaoi_mirror mirror;
+    ARRAY(struct libaoi_refusal) refusals;  /* scratch of an ack */
+    ARRAY(struct libaoi_space_info) spaces; /* the last page of libaoi_query_spaces() */
+};
+
+/* Encodes a frame with the next seq, queues it and writes what the socket takes. Returns its seq, 0 if the connection has failed. */
+uint64_t libaoi__send_frame(struct libaoi *c, struct codec_client_frame *frame);
+/* Handles what comes until the reply to frame `seq` has been handled; c->frame then still holds that reply. As libaoi_wait(). */
+int libaoi__await(struct libaoi *c, uint64_t seq, int timeout_ms);
+/* Records why, and returns status; a status that ends the connection sticks. */
+int libaoi__fail(struct libaoi *c, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif
