@@ -1,6 +1,6 @@
 # Build: docker build -t aoid .
-# Run:   docker run -p 127.0.0.1:2643:2643 -v ./aoid.conf:/etc/aoid/aoid.conf:ro aoid
-# The daemon listens on loopback until its configuration says otherwise, and beyond loopback it wants a token.
+# Run:   docker run --network host -v ./aoid.conf:/etc/aoid/aoid.conf:ro aoid
+# The daemon listens on loopback only, hence the network of the host.
 FROM debian:bookworm-slim AS build
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends gcc libc6-dev make pkg-config \
