@@ -15,7 +15,7 @@ struct aoi__hot {
     float pos[3]; /* never NaN, infinite, denormal or -0.0; z is 0 in 2D */
     uint32_t extra;
     uint32_t layers;
-    uint32_t stamp; /* serial of the last flush at which pos or extra had changed; of the next flush for a new entity */
+    uint32_t stamp; /* serial of the last flush at which pos or extra had changed; for a new entity of the flush after its birth */
 };
 
 struct aoi__blob {
@@ -42,7 +42,6 @@ struct aoi__touched {
     uint32_t layers;
     struct aoi__blob *payload; /* owned here iff payload_replaced */
     bool payload_replaced;
-    bool born; /* not there at the last flush */
 };
 
 /* The area that a unit or a viewport watches. */
@@ -67,9 +66,12 @@ struct aoi__player {
     uint64_t seq;      /* of the last delta */
     uint32_t served;   /* serial of the last flush that served it: its view is told as of then */
     bool full;         /* the next delta is to be full */
+    bool skipped;      /* the last flush that would have served it skipped it */
     ARRAY(struct aoi__unit) units;
-    aoi__slots told; /* the view: slots, each once */
+    aoi__slots told; /* the view: slots, each once; with AOI__OWED where a payload change did not fit yet */
 };
+
+#define AOI__OWED 0x80000000u
 
 /* Per owner: heads of the lists of what it owns here. */
 struct aoi__owned {
@@ -81,6 +83,7 @@ struct aoi_space {
     struct aoi_world *world;
     uint64_t id;
     aoi_owner owner;
+    bool configured; /* made by the configuration: cannot be destroyed */
     struct aoi_settings set;
     uint32_t dims;
     void *user;
@@ -89,12 +92,12 @@ struct aoi_space {
     void *index;
 
     /* entities: parallel arrays by slot */
-    uint32_t slot_n, slot_cap; /* slots ever used; capacity of the three arrays */
+    uint32_t slot_n, slot_cap; /* slots ever used; capacity of the arrays */
     uint32_t entity_n;         /* alive */
     struct aoi__hot *hot;
     struct aoi__cold *cold;
     uint32_t *mark;    /* scratch of a flush, see view.c */
-    uint32_t *alive;   /* bitmap by slot */
+    uint32_t *alive;   /* bitmap by slot: neither free nor a tombstone (removed, but still in some view) */
     aoi__slots free_slots;
     struct idmap entity_map; /* id -> slot, the living */
     ARRAY(struct aoi__touched) touched;
@@ -107,7 +110,7 @@ struct aoi_space {
     struct idmap player_map;
     uint32_t player_n;
     ARRAY(uint64_t) dirty; /* bitmap by player slot: to be looked at by the next flush */
-    bool any_dirty;        /* false: the bitmap is all 0 */
+    bool changed;          /* something for the next flush to look at; false: dirty is all 0 and nothing is touched */
     uint32_t round;        /* player slot at which the next flush starts */
 
     ARRAY(struct aoi__owned) owned;
@@ -116,7 +119,7 @@ struct aoi_space {
     uint64_t flush;        /* number of the last flush */
     uint32_t serial;       /* like flush, but wraps: see view.c */
     uint32_t state_serial; /* serial of the last flush at which any payload or layers had changed */
-    uint32_t mark_serial;
+    uint32_t mark_serial; /* the highest value in mark */
     uint64_t payload_bytes; /* all blobs, with their headers */
 
     struct aoi__scratch *scratch; /* columns of the delta being made, see view.c */
@@ -127,7 +130,6 @@ struct aoi_world {
     struct aoi_limits limits;
     struct aoi_sink sink;
     ARRAY(struct aoi_space *) spaces; /* ascending by id */
-    struct idmap space_map;           /* id -> AOI__NONE - never: presence is looked up in spaces by bisection */
     void (*on_space_end)(void *ctx, struct aoi_space *space);
     void *on_space_end_ctx;
 };
@@ -140,7 +142,7 @@ static inline bool aoi__alive(const struct aoi_space *space, uint32_t slot)
 static inline void aoi__player_dirty(struct aoi_space *space, uint32_t player)
 {
     space->dirty.at[player >> 6] |= (uint64_t)1 << (player & 63);
-    space->any_dirty = true;
+    space->changed = true;
 }
 
 /* The next flush looks at every player of this watch. */
@@ -150,11 +152,52 @@ static inline void aoi__watch_dirty(struct aoi_space *space, uint32_t watch)
     for (uint32_t i = 0; i < w->players.n; i++) aoi__player_dirty(space, w->players.at[i]);
 }
 
+/* The one geometric test that both indexes and the queries share. */
 static inline bool aoi__inside(const float *p, const float *lo, const float *hi, uint32_t dims)
 {
-    for (uint32_t a = 0; a < dims; a++)
-        if (!(lo[a] <= p[a] && p[a] <= hi[a])) return false;
-    return true;
+    return lo[0] <= p[0] && p[0] <= hi[0] && lo[1] <= p[1] && p[1] <= hi[1] && (dims == 2 || (lo[2] <= p[2] && p[2] <= hi[2]));
 }
+
+/* ------------------------------------------------------------------------------------------------------------- between the files */
+
+/* geometry.c */
+float aoi__clean(float v); /* denormals and -0.0 become 0 */
+/* Copies a position, cleaned, z = 0 in 2D. AOI_EINVAL, AOI_EBOUNDS. */
+int aoi__check_pos(const struct aoi_space *space, const float pos[3], float out[3]);
+/* Likewise a box, which may reach past everything. AOI_EINVAL. */
+int aoi__check_box(const struct aoi_space *space, const float min[3], const float max[3], float lo[3], float hi[3]);
+/* Sets lo and hi of a unit's watch from its position and radius, which is not 0. */
+void aoi__unit_area(const struct aoi_space *space, const float pos[3], float radius, float lo[3], float hi[3]);
+/* Box around a sphere that is never too small. */
+void aoi__sphere_box(const float pos[3], float radius, uint32_t dims, float lo[3], float hi[3]);
+/* In doubles, without contraction: squared distance at most radius^2. */
+bool aoi__in_sphere(const float a[3], const float b[3], float radius, uint32_t dims);
+
+/* space.c */
+struct aoi_space *aoi__space_new(struct aoi_world *world, aoi_owner owner, uint64_t id, const struct aoi_settings *settings);
+void aoi__space_free(struct aoi_space *space);
+struct aoi__owned *aoi__owned(struct aoi_space *space, aoi_owner owner); /* made if it is not there */
+/* Removes what the owner has here. */
+void aoi__space_owner_end(struct aoi_space *space, aoi_owner owner, bool tell);
+
+/* entity.c */
+uint32_t aoi__entity_slot(const struct aoi_space *space, uint64_t id); /* AOI__NONE: unknown */
+void aoi__entity_remove(struct aoi_space *space, uint32_t slot);
+void aoi__slot_untold(struct aoi_space *space, uint32_t slot); /* one view less holds it */
+/* Compares what was touched with what it was, stamps what differs with the serial and notifies the index. */
+void aoi__settle(struct aoi_space *space);
+void aoi__forget_touched(struct aoi_space *space);
+
+/* player.c */
+void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell);
+void aoi__unit_gone(struct aoi_space *space, uint32_t watch);    /* its entity is removed: ends its subscriptions */
+void aoi__unit_changed(struct aoi_space *space, uint32_t watch); /* its entity moved, or its radius changed */
+
+/* view.c */
+struct aoi__scratch *aoi__scratch_new(void);
+void aoi__scratch_free(struct aoi__scratch *scratch);
+
+/* query.c */
+void aoi__rows_reserve(struct aoi_rows *rows, size_t need);
 
 #endif

@@ -1,0 +1,338 @@
+/* entity.c: the life of an entity: commands write the new state here and remember the old one for the flush. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/space.h"
+
+/* ------------------------------------------------------------------------------------------------------------- slots */
+
+static void grow_slots(struct aoi_space *space)
+{
+    uint32_t cap = space->slot_cap < 32 ? 32 : space->slot_cap + space->slot_cap / 4 / 32 * 32 + 32;
+    CHECK(cap < AOI__OWED);
+    space->hot = mem_realloc(space->hot, cap * sizeof *space->hot);
+    space->cold = mem_realloc(space->cold, cap * sizeof *space->cold);
+    space->mark = mem_realloc(space->mark, cap * sizeof *space->mark);
+    space->alive = mem_realloc(space->alive, cap / 8);
+    memset(space->mark + space->slot_cap, 0, (cap - space->slot_cap) * sizeof *space->mark);
+    memset((char *)space->alive + space->slot_cap / 8, 0, (cap - space->slot_cap) / 8);
+    space->slot_cap = cap;
+}
+
+static uint32_t slot_take(struct aoi_space *space)
+{
+    uint32_t slot;
+    if (space->free_slots.n > 0) {
+        slot = space->free_slots.at[--space->free_slots.n];
+    } else {
+        if (space->slot_n == space->slot_cap) grow_slots(space);
+        slot = space->slot_n++;
+    }
+    space->alive[slot >> 5] |= 1u << (slot & 31);
+    return slot;
+}
+
+static void slot_free(struct aoi_space *space, uint32_t slot)
+{
+    space->mark[slot] = 0;
+    *array_add(&space->free_slots) = slot;
+}
+
+void aoi__slot_untold(struct aoi_space *space, uint32_t slot)
+{
+    space->stats.pairs--;
+    if (--space->cold[slot].told == 0 && !aoi__alive(space, slot)) slot_free(space, slot);
+}
+
+uint32_t aoi__entity_slot(const struct aoi_space *space, uint64_t id)
+{
+    return idmap_get(&space->entity_map, id);
+}
+
+/* Finds an entity that the owner may change. */
+static int find_own(const struct aoi_space *space, aoi_owner owner, uint64_t id, uint32_t *slot)
+{
+    if (id == 0) return AOI_EINVAL;
+    *slot = idmap_get(&space->entity_map, id);
+    if (*slot == IDMAP_NONE) return AOI_ENOENTITY;
+    return space->cold[*slot].owner == owner ? AOI_OK : AOI_EOWNER;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- owner's list */
+
+static void owner_link(struct aoi_space *space, uint32_t slot)
+{
+    struct aoi__owned *owned = aoi__owned(space, space->cold[slot].owner);
+    space->cold[slot].owner_prev = AOI__NONE;
+    space->cold[slot].owner_next = owned->entities;
+    if (owned->entities != AOI__NONE) space->cold[owned->entities].owner_prev = slot;
+    owned->entities = slot;
+}
+
+static void owner_unlink(struct aoi_space *space, uint32_t slot)
+{
+    const struct aoi__cold *c = &space->cold[slot];
+    if (c->owner_prev != AOI__NONE)
+        space->cold[c->owner_prev].owner_next = c->owner_next;
+    else
+        aoi__owned(space, c->owner)->entities = c->owner_next;
+    if (c->owner_next != AOI__NONE) space->cold[c->owner_next].owner_prev = c->owner_prev;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- payloads */
+
+static struct aoi__blob *blob_new(struct aoi_space *space, const void *bytes, uint32_t len)
+{
+    if (len == 0) return NULL;
+    struct aoi__blob *blob = mem_alloc(sizeof *blob + len);
+    blob->len = len;
+    memcpy(blob->at, bytes, len);
+    space->payload_bytes += sizeof *blob + len;
+    return blob;
+}
+
+static void blob_free(struct aoi_space *space, struct aoi__blob *blob)
+{
+    if (blob != NULL) space->payload_bytes -= sizeof *blob + blob->len;
+    free(blob);
+}
+
+static bool blob_same(const struct aoi__blob *a, const struct aoi__blob *b)
+{
+    if (a == NULL || b == NULL) return a == b;
+    return a->len == b->len && memcmp(a->at, b->at, a->len) == 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- touching */
+
+/* The entity is about to change: remembers what it is now, unless that is remembered already. NULL: there are no players, so that nothing was told to
+ * anybody and nothing need be compared. */
+static struct aoi__touched *touch(struct aoi_space *space, uint32_t slot)
+{
+    struct aoi__cold *c = &space->cold[slot];
+    space->changed = true;
+    if (c->touched != 0) return &space->touched.at[c->touched - 1];
+    if (space->player_n == 0) return NULL;
+    const struct aoi__hot *h = &space->hot[slot];
+    struct aoi__touched *t = array_add(&space->touched);
+    c->touched = space->touched.n;
+    *t = (struct aoi__touched){.slot = slot, .pos = {h->pos[0], h->pos[1], h->pos[2]}, .extra = h->extra, .layers = h->layers};
+    return t;
+}
+
+static void untouch(struct aoi_space *space, uint32_t slot)
+{
+    uint32_t at = space->cold[slot].touched;
+    if (at == 0) return;
+    if (space->touched.at[at - 1].payload_replaced) blob_free(space, space->touched.at[at - 1].payload);
+    array_swap_remove(&space->touched, at - 1);
+    if (at - 1 < space->touched.n) space->cold[space->touched.at[at - 1].slot].touched = at;
+    space->cold[slot].touched = 0;
+}
+
+void aoi__forget_touched(struct aoi_space *space)
+{
+    for (uint32_t i = 0; i < space->touched.n; i++) {
+        struct aoi__touched *t = &space->touched.at[i];
+        space->cold[t->slot].touched = 0;
+        if (t->payload_replaced) blob_free(space, t->payload);
+    }
+    space->touched.n = 0;
+}
+
+void aoi__settle(struct aoi_space *space)
+{
+    for (uint32_t i = 0; i < space->touched.n; i++) {
+        const struct aoi__touched *t = &space->touched.at[i];
+        struct aoi__hot *h = &space->hot[t->slot];
+        struct aoi__cold *c = &space->cold[t->slot];
+        bool moved = h->pos[0] != t->pos[0] || h->pos[1] != t->pos[1] || h->pos[2] != t->pos[2] || h->extra != t->extra;
+        bool layers = h->layers != t->layers, payload = t->payload_replaced && !blob_same(t->payload, c->payload);
+        if (moved) h->stamp = space->serial;
+        if (layers) c->layers_stamp = space->serial;
+        if (payload) c->payload_stamp = space->serial;
+        if (layers || payload) space->state_serial = space->serial;
+        if (moved || layers || payload) space->ops->notify(space, t->slot, t->pos);
+    }
+    aoi__forget_touched(space);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- commands */
+
+static int check_radius(const struct aoi_space *space, float radius)
+{
+    float max = space->world->limits.max_radius;
+    return isfinite(radius) && radius >= 0 && (max == 0 || radius <= max) ? AOI_OK : AOI_EINVAL;
+}
+
+static void set_pos(struct aoi_space *space, uint32_t slot, const float pos[3], uint32_t extra)
+{
+    struct aoi__hot *h = &space->hot[slot];
+    bool moves = h->pos[0] != pos[0] || h->pos[1] != pos[1] || h->pos[2] != pos[2];
+    if (!moves && h->extra == extra) return;
+    touch(space, slot);
+    h->extra = extra;
+    if (!moves) return;
+    float from[3] = {h->pos[0], h->pos[1], h->pos[2]};
+    memcpy(h->pos, pos, sizeof h->pos);
+    space->ops->move(space, slot, from);
+    if (space->cold[slot].watch != AOI__NONE) aoi__unit_changed(space, space->cold[slot].watch);
+}
+
+static void set_radius(struct aoi_space *space, uint32_t slot, float radius)
+{
+    struct aoi__cold *c = &space->cold[slot];
+    if (c->radius == radius) return;
+    c->radius = radius;
+    if (c->watch != AOI__NONE) aoi__unit_changed(space, c->watch);
+}
+
+static void set_layers(struct aoi_space *space, uint32_t slot, uint32_t layers)
+{
+    if (space->hot[slot].layers == layers) return;
+    touch(space, slot);
+    space->hot[slot].layers = layers;
+}
+
+static void set_payload(struct aoi_space *space, uint32_t slot, const void *payload, uint32_t len)
+{
+    struct aoi__cold *c = &space->cold[slot];
+    struct aoi__touched *t = touch(space, slot);
+    if (t != NULL && !t->payload_replaced) {
+        t->payload_replaced = true;
+        t->payload = c->payload;
+    } else {
+        blob_free(space, c->payload);
+    }
+    c->payload = blob_new(space, payload, len);
+}
+
+static void add_new(struct aoi_space *space, aoi_owner owner, const struct aoi_entity *e, const float pos[3])
+{
+    uint32_t slot = slot_take(space), next = space->serial + 1;
+    space->hot[slot] = (struct aoi__hot){.id = e->id, .extra = e->extra, .layers = e->layers, .stamp = next};
+    memcpy(space->hot[slot].pos, pos, sizeof space->hot[slot].pos);
+    space->cold[slot] = (struct aoi__cold){.payload = blob_new(space, e->payload, e->payload_len),
+                                           .radius = e->radius,
+                                           .owner = owner,
+                                           .watch = AOI__NONE,
+                                           .payload_stamp = next,
+                                           .layers_stamp = next};
+    owner_link(space, slot);
+    idmap_put(&space->entity_map, e->id, slot);
+    space->entity_n++;
+    space->ops->insert(space, slot);
+    space->ops->notify(space, slot, pos);
+    space->changed = true;
+}
+
+int aoi_entity_add(struct aoi_space *space, aoi_owner owner, enum aoi_add_mode mode, const struct aoi_entity *entity)
+{
+    struct aoi_entity e = *entity;
+    float pos[3];
+    if (e.id == 0 || (mode != AOI_ADD_NEW && mode != AOI_ADD_UPSERT) || check_radius(space, e.radius) != AOI_OK) return AOI_EINVAL;
+    int err = aoi__check_pos(space, e.pos, pos);
+    if (err != AOI_OK) return err;
+    if (e.payload_len > space->world->limits.max_payload) return AOI_ELIMIT;
+    e.radius = aoi__clean(e.radius);
+    if (e.layers == 0) e.layers = AOI_LAYERS_DEFAULT;
+    if (!space->set.extra) e.extra = 0;
+
+    uint32_t slot = idmap_get(&space->entity_map, e.id);
+    if (slot == IDMAP_NONE) {
+        if (space->entity_n >= space->world->limits.max_entities) return AOI_ELIMIT;
+        add_new(space, owner, &e, pos);
+        return AOI_OK;
+    }
+    if (mode == AOI_ADD_NEW) return AOI_EDUPENTITY;
+    if (space->cold[slot].owner != owner) return AOI_EOWNER;
+    set_payload(space, slot, e.payload, e.payload_len);
+    set_layers(space, slot, e.layers);
+    set_radius(space, slot, e.radius);
+    set_pos(space, slot, pos, e.extra);
+    return AOI_OK;
+}
+
+int aoi_entity_move(struct aoi_space *space, aoi_owner owner, uint64_t id, const float pos[3], const uint32_t *extra)
+{
+    uint32_t slot;
+    float to[3];
+    int err = find_own(space, owner, id, &slot);
+    if (err == AOI_OK) err = aoi__check_pos(space, pos, to);
+    if (err != AOI_OK) return err;
+    space->stats.moves++;
+    set_pos(space, slot, to, extra != NULL && space->set.extra ? *extra : space->hot[slot].extra);
+    return AOI_OK;
+}
+
+void aoi__entity_remove(struct aoi_space *space, uint32_t slot)
+{
+    struct aoi__cold *c = &space->cold[slot];
+    if (c->watch != AOI__NONE) aoi__unit_gone(space, c->watch);
+    const float *pos = c->touched != 0 ? space->touched.at[c->touched - 1].pos : space->hot[slot].pos;
+    space->ops->notify(space, slot, (const float[3]){pos[0], pos[1], pos[2]});
+    space->ops->erase(space, slot);
+    untouch(space, slot);
+    owner_unlink(space, slot);
+    idmap_remove(&space->entity_map, space->hot[slot].id);
+    blob_free(space, c->payload);
+    c->payload = NULL;
+    space->alive[slot >> 5] &= ~(1u << (slot & 31));
+    space->entity_n--;
+    space->changed = true;
+    if (c->told == 0) slot_free(space, slot);
+}
+
+int aoi_entity_remove(struct aoi_space *space, aoi_owner owner, uint64_t id)
+{
+    uint32_t slot;
+    int err = find_own(space, owner, id, &slot);
+    if (err == AOI_OK) aoi__entity_remove(space, slot);
+    return err;
+}
+
+int aoi_entity_set_radius(struct aoi_space *space, aoi_owner owner, uint64_t id, float radius)
+{
+    uint32_t slot;
+    int err = find_own(space, owner, id, &slot);
+    if (err == AOI_OK) err = check_radius(space, radius);
+    if (err == AOI_OK) set_radius(space, slot, aoi__clean(radius));
+    return err;
+}
+
+int aoi_entity_set_layers(struct aoi_space *space, aoi_owner owner, uint64_t id, uint32_t layers)
+{
+    uint32_t slot;
+    int err = find_own(space, owner, id, &slot);
+    if (err == AOI_OK) set_layers(space, slot, layers);
+    return err;
+}
+
+int aoi_entity_set_payload(struct aoi_space *space, aoi_owner owner, uint64_t id, const void *payload, uint32_t payload_len)
+{
+    uint32_t slot;
+    int err = find_own(space, owner, id, &slot);
+    if (err == AOI_OK && payload_len > space->world->limits.max_payload) err = AOI_ELIMIT;
+    if (err == AOI_OK) set_payload(space, slot, payload, payload_len);
+    return err;
+}
+
+int aoi_entity_get(const struct aoi_space *space, uint64_t id, struct aoi_entity *out)
+{
+    if (id == 0) return AOI_EINVAL;
+    uint32_t slot = idmap_get(&space->entity_map, id);
+    if (slot == IDMAP_NONE) return AOI_ENOENTITY;
+    const struct aoi__hot *h = &space->hot[slot];
+    const struct aoi__cold *c = &space->cold[slot];
+    *out = (struct aoi_entity){.id = id,
+                               .pos = {h->pos[0], h->pos[1], h->pos[2]},
+                               .extra = h->extra,
+                               .radius = c->radius,
+                               .layers = h->layers,
+                               .payload = c->payload == NULL ? NULL : c->payload->at,
+                               .payload_len = c->payload == NULL ? 0 : c->payload->len,
+                               .owner = c->owner,
+                               .subscribers = c->watch == AOI__NONE ? 0 : space->watches.at[c->watch].players.n};
+    return AOI_OK;
+}

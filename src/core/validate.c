@@ -1,0 +1,130 @@
+/* validate.c: every invariant of a world, for the tests: slow, and fatal. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/space.h"
+
+static void validate_entity(const struct aoi_space *space, uint32_t slot)
+{
+    const struct aoi__hot *h = &space->hot[slot];
+    const struct aoi__cold *c = &space->cold[slot];
+    CHECK(idmap_get(&space->entity_map, h->id) == slot);
+    for (uint32_t a = 0; a < 3; a++) CHECK(isfinite(h->pos[a]) && aoi__clean(h->pos[a]) == h->pos[a] && fabsf(h->pos[a]) <= AOI_COORD_MAX);
+    CHECK(space->dims == 3 || h->pos[2] == 0);
+    CHECK(isfinite(c->radius) && c->radius >= 0 && (space->set.extra || h->extra == 0));
+    CHECK(c->payload == NULL || c->payload->len > 0);
+    if (c->touched != 0) CHECK(c->touched <= space->touched.n && space->touched.at[c->touched - 1].slot == slot);
+    if (c->watch != AOI__NONE) CHECK(space->watches.at[c->watch].slot == slot && space->watches.at[c->watch].players.n > 0);
+    CHECK(h->stamp <= space->serial + 1 && c->payload_stamp <= space->serial + 1 && c->layers_stamp <= space->serial + 1);
+}
+
+static void validate_entities(const struct aoi_space *space)
+{
+    uint32_t alive = 0, dead = 0;
+    for (uint32_t s = 0; s < space->slot_n; s++) {
+        if (aoi__alive(space, s)) {
+            validate_entity(space, s);
+            alive++;
+        } else {
+            CHECK(space->cold[s].payload == NULL && space->cold[s].touched == 0);
+            dead += space->cold[s].told > 0; /* a tombstone: some view still holds it */
+        }
+        CHECK(space->mark[s] <= space->mark_serial);
+    }
+    CHECK(alive == space->entity_n && alive == space->entity_map.n);
+    CHECK(alive + dead + space->free_slots.n == space->slot_n);
+    for (uint32_t i = 0; i < space->free_slots.n; i++)
+        CHECK(!aoi__alive(space, space->free_slots.at[i]) && space->cold[space->free_slots.at[i]].told == 0);
+    for (uint32_t i = 0; i < space->touched.n; i++) CHECK(space->cold[space->touched.at[i].slot].touched == i + 1);
+}
+
+static bool watches_player(const struct aoi__watch *w, uint32_t player)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->players.n; i++) n += w->players.at[i] == player;
+    CHECK(n <= 1);
+    return n == 1;
+}
+
+/* Returns the player's subscriptions and viewports. */
+static uint64_t validate_player(const struct aoi_space *space, uint32_t player, uint32_t *told)
+{
+    const struct aoi__player *p = &space->players.at[player];
+    CHECK(idmap_get(&space->player_map, p->id) == player && p->mask != 0 && p->served <= space->serial);
+    for (uint32_t i = 0; i < p->units.n; i++) {
+        const struct aoi__watch *w = &space->watches.at[p->units.at[i].watch];
+        CHECK(w->slot != AOI__NONE && space->cold[w->slot].watch == p->units.at[i].watch && watches_player(w, player));
+    }
+    if (p->viewport != AOI__NONE) CHECK(space->watches.at[p->viewport].slot == AOI__NONE && watches_player(&space->watches.at[p->viewport], player));
+    for (uint32_t i = 0; i < p->told.n; i++) {
+        uint32_t slot = p->told.at[i] & ~AOI__OWED;
+        CHECK(slot < space->slot_n);
+        told[slot]++;
+        if (p->told.at[i] & AOI__OWED || !aoi__alive(space, slot)) CHECK(space->changed);
+    }
+    if (p->full) CHECK(space->changed && (space->dirty.at[player / 64] >> player % 64 & 1));
+    return p->units.n + (p->viewport != AOI__NONE);
+}
+
+static void validate_players(const struct aoi_space *space)
+{
+    uint32_t players = 0, *told = mem_zalloc(((size_t)space->slot_n + 1) * sizeof *told);
+    uint64_t watching = 0, watched = 0, pairs = 0;
+    for (uint32_t p = 0; p < space->players.n; p++) {
+        if (space->players.at[p].id == 0) {
+            CHECK(!(space->dirty.at[p / 64] >> p % 64 & 1));
+            continue;
+        }
+        players++;
+        watching += validate_player(space, p, told);
+        pairs += space->players.at[p].told.n;
+    }
+    CHECK(players == space->player_n && players == space->player_map.n && pairs == space->stats.pairs);
+    for (uint32_t s = 0; s < space->slot_n; s++) CHECK(told[s] == space->cold[s].told);
+    free(told);
+    for (uint32_t w = 0; w < space->watches.n; w++) {
+        const struct aoi__watch *watch = &space->watches.at[w];
+        watched += watch->players.n;
+        if (watch->players.n == 0) {
+            CHECK(!watch->active);
+        } else if (watch->slot != AOI__NONE) {
+            float lo[3], hi[3], radius = space->cold[watch->slot].radius;
+            CHECK(watch->active == (radius != 0));
+            if (radius == 0) continue;
+            aoi__unit_area(space, space->hot[watch->slot].pos, radius, lo, hi);
+            CHECK(memcmp(lo, watch->lo, sizeof lo) == 0 && memcmp(hi, watch->hi, sizeof hi) == 0);
+        }
+    }
+    CHECK(watching == watched);
+    if (!space->changed)
+        for (uint32_t i = 0; i < space->dirty.n; i++) CHECK(space->dirty.at[i] == 0);
+}
+
+static void validate_owned(const struct aoi_space *space)
+{
+    uint32_t entities = 0, players = 0;
+    for (uint32_t i = 0; i < space->owned.n; i++) {
+        const struct aoi__owned *o = &space->owned.at[i];
+        CHECK(idmap_get(&space->owned_map, (uint64_t)o->owner + 1) == i);
+        for (uint32_t s = o->entities, prev = AOI__NONE; s != AOI__NONE; prev = s, s = space->cold[s].owner_next, entities++)
+            CHECK(aoi__alive(space, s) && space->cold[s].owner == o->owner && space->cold[s].owner_prev == prev && entities <= space->entity_n);
+        for (uint32_t p = o->players, prev = AOI__NONE; p != AOI__NONE; prev = p, p = space->players.at[p].owner_next, players++)
+            CHECK(space->players.at[p].owner == o->owner && space->players.at[p].owner_prev == prev && players <= space->player_n);
+    }
+    CHECK(entities == space->entity_n && players == space->player_n);
+}
+
+void aoi_validate(const struct aoi_world *world)
+{
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < world->spaces.n; i++) {
+        const struct aoi_space *space = world->spaces.at[i];
+        CHECK(space->id > last);
+        last = space->id;
+        validate_entities(space);
+        validate_players(space);
+        validate_owned(space);
+        space->ops->validate(space);
+    }
+}

@@ -1,0 +1,110 @@
+/* world.c: the registry of spaces, and what happens when an owner goes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/space.h"
+
+struct aoi_world *aoi_world_new(const struct aoi_limits *limits, const struct aoi_sink *sink)
+{
+    struct aoi_world *world = mem_zalloc(sizeof *world);
+    world->limits = *limits;
+    if (sink != NULL) world->sink = *sink;
+    return world;
+}
+
+static void end_space(struct aoi_world *world, uint32_t at)
+{
+    struct aoi_space *space = world->spaces.at[at];
+    if (world->on_space_end != NULL) world->on_space_end(world->on_space_end_ctx, space);
+    aoi__space_free(space);
+    world->spaces.n--;
+    memmove(&world->spaces.at[at], &world->spaces.at[at + 1], (world->spaces.n - at) * sizeof world->spaces.at[0]);
+}
+
+void aoi_world_free(struct aoi_world *world)
+{
+    while (world->spaces.n > 0) end_space(world, world->spaces.n - 1);
+    array_clear(&world->spaces);
+    free(world);
+}
+
+void aoi_world_on_space_end(struct aoi_world *world, void (*fn)(void *ctx, struct aoi_space *space), void *ctx)
+{
+    world->on_space_end = fn;
+    world->on_space_end_ctx = ctx;
+}
+
+/* Index of the first space of an id above `after`. */
+static uint32_t first_above(const struct aoi_world *world, uint64_t after)
+{
+    uint32_t low = 0, high = world->spaces.n;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (world->spaces.at[mid]->id > after)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return low;
+}
+
+struct aoi_space *aoi_space_next(const struct aoi_world *world, uint64_t after)
+{
+    uint32_t i = first_above(world, after);
+    return i < world->spaces.n ? world->spaces.at[i] : NULL;
+}
+
+struct aoi_space *aoi_space_find(const struct aoi_world *world, uint64_t id)
+{
+    struct aoi_space *space = id == 0 ? NULL : aoi_space_next(world, id - 1);
+    return space != NULL && space->id == id ? space : NULL;
+}
+
+static bool same_settings(const struct aoi_settings *a, const struct aoi_settings *b)
+{
+    bool same = a->dimensions == b->dimensions && a->index == b->index && a->shape == b->shape && a->cell_size == b->cell_size &&
+                a->cell_range == b->cell_range && a->bounded == b->bounded && a->extra == b->extra && a->flush_ms == b->flush_ms &&
+                a->persistent == b->persistent;
+    if (!same || !a->bounded) return same;
+    for (uint32_t k = 0; k < a->dimensions; k++)
+        if (a->min[k] != b->min[k] || a->max[k] != b->max[k]) return false;
+    return true;
+}
+
+int aoi_space_create(struct aoi_world *world, aoi_owner owner, uint64_t id, const struct aoi_settings *settings, bool if_absent)
+{
+    struct aoi_settings set = *settings;
+    const char *why;
+    if (id == 0 || aoi_settings_check(&set, &why) != AOI_OK) return AOI_EINVAL;
+    const struct aoi_space *known = aoi_space_find(world, id);
+    if (known != NULL) return if_absent && same_settings(&known->set, &set) ? AOI_OK : AOI_EDUPSPACE;
+    if (world->spaces.n >= world->limits.max_spaces) return AOI_ELIMIT;
+    uint32_t at = first_above(world, id);
+    array_add(&world->spaces);
+    memmove(&world->spaces.at[at + 1], &world->spaces.at[at], (world->spaces.n - 1 - at) * sizeof world->spaces.at[0]);
+    world->spaces.at[at] = aoi__space_new(world, owner, id, &set);
+    return AOI_OK;
+}
+
+int aoi_space_destroy(struct aoi_world *world, aoi_owner owner, bool admin, uint64_t id)
+{
+    if (id == 0) return AOI_EINVAL;
+    struct aoi_space *space = aoi_space_find(world, id);
+    if (space == NULL) return AOI_ENOSPACE;
+    if (space->configured || (space->owner != owner && !admin)) return AOI_EOWNER;
+    for (uint32_t p = 0; p < space->players.n; p++)
+        if (space->players.at[p].id != 0) aoi__player_close(space, p, true);
+    end_space(world, first_above(world, id - 1));
+    return AOI_OK;
+}
+
+void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell)
+{
+    for (uint32_t i = world->spaces.n; i-- > 0;) {
+        struct aoi_space *space = world->spaces.at[i];
+        aoi__space_owner_end(space, owner, tell);
+        if (space->owner != owner || space->configured) continue;
+        space->owner = 0;
+        if (!space->set.persistent) CHECK(aoi_space_destroy(world, 0, true, space->id) == AOI_OK);
+    }
+}
