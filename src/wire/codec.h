@@ -1,4 +1,4 @@
-/* codec.h: protobuf <-> plain structs, both directions; codec.c alone sees the generated code.
+/* codec.h: protobuf <-> plain structs, both directions; the codec's files alone see the generated code.
  *
  * Decoding unpacks into an arena: every pointer in a decoded struct lives until the arena is reset. Encoding appends one complete length-prefixed frame to
  * a buf. The columns of MoveEntities and of deltas are not copied between protobuf-c's arrays and these structs.
