@@ -1,0 +1,597 @@
+/* test_model.c: random commands on every kind of space; each delta and each reply is judged by the brute-force model.
+ *
+ * AOI_SEED=n replays a run, AOI_COMMANDS=n sets how many commands there are over all, AOI_KIND=k runs one kind of space alone. A failure prints the seed, the
+ * kind, the step and the last commands, and aborts.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "model.h"
+
+#define KINDS 48 /* index x dimensions x shape x extra x bounded */
+#define TRACE 40
+
+#ifdef __SANITIZE_ADDRESS__
+/* So that a sanitizer's finding comes with the trace as well. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "abort_on_error=1:handle_abort=0";
+}
+#endif
+
+struct run {
+    struct model m;
+    uint64_t seed, rng;
+    unsigned kind, commands, step;
+    bool lockstep; /* only rooms of which the outcome does not depend on the order of enters */
+    struct aoi_settings set;
+    float origin[3], unit;
+    uint32_t ids, target; /* entity ids in use; about how many entities live */
+    char trace[TRACE][200];
+    uint64_t *log; /* lockstep: a hash for every flush and player, see on_delta() */
+    uint32_t log_n, log_cap;
+    uint64_t flush_hash;
+};
+
+static struct run *current; /* for the SIGABRT handler alone */
+
+/* ------------------------------------------------------------------------------------------------------------- chance */
+
+static uint64_t next(struct run *r)
+{
+    uint64_t z = r->rng += 0x9E3779B97F4A7C15u; /* splitmix64 */
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+static uint32_t below(struct run *r, uint32_t n)
+{
+    return (uint32_t)((next(r) >> 32) * n >> 32);
+}
+
+static bool percent(struct run *r, uint32_t p)
+{
+    return below(r, 100) < p;
+}
+
+__attribute__((format(printf, 2, 3))) static void trace(struct run *r, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    char *line = r->trace[r->step % TRACE];
+    int n = snprintf(line, sizeof r->trace[0], "%u: ", r->step);
+    vsnprintf(line + n, sizeof r->trace[0] - (size_t)n, fmt, args);
+    va_end(args);
+}
+
+static void on_abort(int signal_number)
+{
+    const struct run *r = current;
+    if (r != NULL) {
+        const struct aoi_settings *s = &r->set;
+        fprintf(stderr, "\nAOI_SEED=%llu AOI_KIND=%u step %u; space: %uD index %u shape %u cell %g range %u bounded %d extra %d, origin %g, unit %g\n",
+                (unsigned long long)r->seed, r->kind, r->step, s->dimensions, s->index, s->shape, s->cell_size, s->cell_range, s->bounded, s->extra,
+                (double)r->origin[0], (double)r->unit);
+        for (unsigned i = r->step < TRACE ? 0 : r->step - TRACE + 1; i <= r->step; i++) fprintf(stderr, "  %s\n", r->trace[i % TRACE]);
+    }
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- what a run is made of */
+
+/* Coordinates are such that ties, cell edges and roundings are common. */
+static float coordinate(struct run *r, uint32_t axis)
+{
+    float u = r->unit, o = r->origin[axis];
+    int32_t k = (int32_t)below(r, 33) - 16;
+    switch (below(r, 16)) {
+    case 0: return nextafterf(o + (float)k * u, percent(r, 50) ? INFINITY : -INFINITY);
+    case 1: return o + (float)(r->set.cell_size * k / 4);
+    case 2: return nextafterf(o + (float)(r->set.cell_size * (k / 4)), percent(r, 50) ? INFINITY : -INFINITY);
+    case 3: return percent(r, 60) ? o : percent(r, 50) ? -0.0f : 1e-40f;
+    case 4: return o + u * 16 * ((float)below(r, 1u << 20) / (1u << 19) - 1);
+    case 5: return r->set.bounded ? (percent(r, 50) ? r->set.min[axis] : r->set.max[axis]) : o + (float)k * u / 7;
+    case 6: return percent(r, 20) ? (percent(r, 50) ? AOI_COORD_MAX : -AOI_COORD_MAX) : o - (float)k * u / 3;
+    default: return o + (float)k * u;
+    }
+}
+
+static float bad_coordinate(struct run *r)
+{
+    static const float bad[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 16777218.0f, -16777218.0f};
+    return bad[below(r, sizeof bad / sizeof *bad)];
+}
+
+static void position(struct run *r, float pos[3])
+{
+    for (uint32_t a = 0; a < 3; a++) pos[a] = coordinate(r, a);
+    if (percent(r, 2)) pos[below(r, 3)] = bad_coordinate(r); /* z too: a 2D space ignores it */
+}
+
+static float radius(struct run *r)
+{
+    static const float special[] = {0, -0.0f, 1e-40f, 0.1f, 300, 511, 513, 100000, AOI_COORD_MAX, 3e38f, -1, NAN, INFINITY};
+    if (percent(r, 12)) return special[below(r, sizeof special / sizeof *special)];
+    float whole = r->unit * (float)below(r, 9);
+    return percent(r, 30) ? whole + r->unit / 10 : whole;
+}
+
+static uint32_t layers(struct run *r)
+{
+    static const uint32_t some[] = {1, 1, 1, 1, 2, 3, 6, 0x80000000u, UINT32_MAX, 0};
+    return some[below(r, sizeof some / sizeof *some)];
+}
+
+static uint64_t entity_id(struct run *r)
+{
+    if (percent(r, 1)) return 0;
+    uint32_t k = below(r, r->ids);
+    return k < 3 ? UINT64_MAX - k : k < 5 ? ((uint64_t)1 << 32) + k : k;
+}
+
+static uint64_t player_id(struct run *r)
+{
+    if (percent(r, 1)) return 0;
+    uint32_t k = below(r, 11);
+    return k == 0 ? UINT64_MAX : k;
+}
+
+static aoi_owner some_owner(struct run *r)
+{
+    return 1 + below(r, 3);
+}
+
+static aoi_owner owner_of(struct run *r, const struct model_space *s, uint64_t entity)
+{
+    const struct model_entity *e = model_entity(s, entity);
+    return e != NULL && percent(r, 92) ? e->owner : some_owner(r);
+}
+
+static aoi_owner player_owner(struct run *r, const struct model_space *s, uint64_t player)
+{
+    const struct model_player *p = model_player(s, player);
+    return p != NULL && percent(r, 92) ? p->owner : some_owner(r);
+}
+
+/* Mostly one that exists. */
+static uint64_t known_entity(struct run *r, const struct model_space *s)
+{
+    return s->entities.n > 0 && percent(r, 90) ? s->entities.at[below(r, s->entities.n)].id : entity_id(r);
+}
+
+static uint32_t payload(struct run *r, uint8_t bytes[64])
+{
+    uint32_t len = percent(r, 40) ? 0 : percent(r, 5) ? 41 + below(r, 20) : below(r, 41);
+    uint8_t fill = (uint8_t)below(r, 3);
+    memset(bytes, fill, 64);
+    return percent(r, 30) && len > 0 ? 1 : len;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- commands */
+
+static void do_add(struct run *r, struct model_space *s)
+{
+    uint8_t bytes[64];
+    struct aoi_entity e = {.id = entity_id(r), .extra = below(r, 4), .radius = radius(r), .layers = layers(r), .payload = bytes};
+    if (s->entities.n >= r->target && percent(r, 80)) e.id = known_entity(r, s); /* an upsert, or a refusal */
+    position(r, e.pos);
+    e.payload_len = payload(r, bytes);
+    enum aoi_add_mode mode = percent(r, 2) ? (enum aoi_add_mode)0 : percent(r, 50) ? AOI_ADD_NEW : AOI_ADD_UPSERT;
+    aoi_owner owner = owner_of(r, s, e.id);
+    trace(r, "add s%llu o%u mode %d id %llu (%.9g %.9g %.9g) extra %u radius %.9g layers %x payload %u x %d", (unsigned long long)s->id, owner, mode,
+          (unsigned long long)e.id, (double)e.pos[0], (double)e.pos[1], (double)e.pos[2], e.extra, (double)e.radius, e.layers, e.payload_len, bytes[0]);
+    model_entity_add(&r->m, s, owner, mode, &e);
+}
+
+static void do_move(struct run *r, struct model_space *s)
+{
+    uint64_t id = known_entity(r, s);
+    aoi_owner owner = owner_of(r, s, id);
+    float pos[3];
+    position(r, pos);
+    const struct model_entity *e = model_entity(s, id);
+    if (e != NULL && percent(r, 60)) { /* a step, or none, on one or more axes */
+        memcpy(pos, e->v.pos, sizeof pos);
+        for (uint32_t a = 0; a < 3; a++) pos[a] += (float)((int32_t)below(r, 3) - 1) * r->unit * (percent(r, 30) ? 0.1f : 1);
+    }
+    uint32_t extra = below(r, 4);
+    bool with = percent(r, 50);
+    trace(r, "move s%llu o%u %llu (%.9g %.9g %.9g) extra %d", (unsigned long long)s->id, owner, (unsigned long long)id, (double)pos[0], (double)pos[1],
+          (double)pos[2], with ? (int)extra : -1);
+    model_entity_move(&r->m, s, owner, id, pos, with ? &extra : NULL);
+}
+
+/* Away and back within the window: nobody is to hear of it. */
+static void do_there_and_back(struct run *r, struct model_space *s)
+{
+    if (s->entities.n == 0) return;
+    const struct model_entity e = s->entities.at[below(r, s->entities.n)];
+    float away[3];
+    position(r, away);
+    uint32_t extra = e.v.extra + 1;
+    trace(r, "there and back s%llu o%u %llu (%.9g %.9g %.9g)", (unsigned long long)s->id, e.owner, (unsigned long long)e.id, (double)away[0],
+          (double)away[1], (double)away[2]);
+    model_entity_move(&r->m, s, e.owner, e.id, away, &extra);
+    model_entity_set_layers(&r->m, s, e.owner, e.id, e.v.layers ^ 1);
+    model_entity_set_layers(&r->m, s, e.owner, e.id, e.v.layers);
+    model_entity_move(&r->m, s, e.owner, e.id, e.v.pos, &e.v.extra);
+}
+
+static void do_remove(struct run *r, struct model_space *s)
+{
+    uint64_t id = known_entity(r, s);
+    aoi_owner owner = owner_of(r, s, id);
+    const struct model_entity *e = model_entity(s, id);
+    struct aoi_entity again = {.id = id, .layers = 1};
+    if (e != NULL) memcpy(again.pos, e->v.pos, sizeof again.pos);
+    trace(r, "remove s%llu o%u %llu", (unsigned long long)s->id, owner, (unsigned long long)id);
+    if (model_entity_remove(&r->m, s, owner, id) != AOI_OK || percent(r, 60)) return;
+    if (percent(r, 50)) position(r, again.pos);
+    again.radius = radius(r);
+    trace(r, "remove s%llu o%u %llu and add it again at (%.9g %.9g %.9g) radius %.9g", (unsigned long long)s->id, owner, (unsigned long long)id,
+          (double)again.pos[0], (double)again.pos[1], (double)again.pos[2], (double)again.radius);
+    model_entity_add(&r->m, s, owner, percent(r, 50) ? AOI_ADD_NEW : AOI_ADD_UPSERT, &again);
+}
+
+static void do_entity_state(struct run *r, struct model_space *s)
+{
+    uint64_t id = known_entity(r, s);
+    aoi_owner owner = owner_of(r, s, id);
+    uint32_t what = below(r, 10);
+    if (what < 4) {
+        float f = radius(r);
+        trace(r, "radius s%llu o%u %llu %.9g", (unsigned long long)s->id, owner, (unsigned long long)id, (double)f);
+        model_entity_set_radius(&r->m, s, owner, id, f);
+    } else if (what < 7) {
+        uint32_t bits = layers(r);
+        trace(r, "layers s%llu o%u %llu %x", (unsigned long long)s->id, owner, (unsigned long long)id, bits);
+        model_entity_set_layers(&r->m, s, owner, id, bits);
+    } else {
+        uint8_t bytes[64];
+        uint32_t len = payload(r, bytes);
+        trace(r, "payload s%llu o%u %llu %u x %d", (unsigned long long)s->id, owner, (unsigned long long)id, len, bytes[0]);
+        model_entity_set_payload(&r->m, s, owner, id, bytes, len);
+    }
+}
+
+static void do_subscription(struct run *r, struct model_space *s)
+{
+    uint64_t player = player_id(r), entity = known_entity(r, s);
+    aoi_owner owner = player_owner(r, s, player);
+    bool self = percent(r, 35);
+    if (percent(r, 65)) {
+        trace(r, "subscribe s%llu o%u p%llu %llu self %d", (unsigned long long)s->id, owner, (unsigned long long)player, (unsigned long long)entity, self);
+        model_subscribe(&r->m, s, owner, player, entity, self);
+        return;
+    }
+    const struct model_player *p = model_player(s, player);
+    if (p != NULL && p->units.n > 0 && percent(r, 80)) entity = p->units.at[below(r, p->units.n)].entity;
+    trace(r, "unsubscribe s%llu o%u p%llu %llu", (unsigned long long)s->id, owner, (unsigned long long)player, (unsigned long long)entity);
+    model_unsubscribe(&r->m, s, owner, player, entity);
+}
+
+static void box(struct run *r, float min[3], float max[3])
+{
+    for (uint32_t a = 0; a < 3; a++) {
+        min[a] = coordinate(r, a);
+        max[a] = percent(r, 10) ? min[a] : coordinate(r, a);
+        if (fabsf(min[a]) < 1e-30f) min[a] = 0;
+        if (fabsf(max[a]) < 1e-30f) max[a] = 0;
+        if (min[a] > max[a] && !percent(r, 3)) {
+            float t = min[a];
+            min[a] = max[a];
+            max[a] = t;
+        }
+    }
+    uint32_t a = below(r, 3);
+    if (percent(r, 5)) max[a] = percent(r, 50) ? 3e38f : bad_coordinate(r);
+}
+
+static void do_viewport(struct run *r, struct model_space *s)
+{
+    uint64_t player = player_id(r);
+    aoi_owner owner = player_owner(r, s, player);
+    if (percent(r, 25)) {
+        trace(r, "viewport_clear s%llu o%u p%llu", (unsigned long long)s->id, owner, (unsigned long long)player);
+        model_viewport_clear(&r->m, s, owner, player);
+        return;
+    }
+    float min[3], max[3];
+    box(r, min, max);
+    trace(r, "viewport s%llu o%u p%llu (%.9g %.9g %.9g) to (%.9g %.9g %.9g)", (unsigned long long)s->id, owner, (unsigned long long)player, (double)min[0],
+          (double)min[1], (double)min[2], (double)max[0], (double)max[1], (double)max[2]);
+    model_viewport_set(&r->m, s, owner, player, min, max);
+}
+
+static void do_player(struct run *r, struct model_space *s)
+{
+    uint64_t player = player_id(r);
+    aoi_owner owner = player_owner(r, s, player);
+    uint32_t what = below(r, 10);
+    trace(r, "%s s%llu o%u p%llu", what < 5 ? "open" : what < 7 ? "close" : "resync", (unsigned long long)s->id, owner, (unsigned long long)player);
+    if (what < 5) {
+        model_player_open(&r->m, s, owner, player, layers(r));
+    } else if (what < 7) {
+        model_player_close(&r->m, s, owner, player);
+    } else {
+        model_resync(&r->m, s, owner, player);
+    }
+}
+
+static void do_query(struct run *r, struct model_space *s)
+{
+    float min[3], max[3];
+    box(r, min, max);
+    uint32_t bits = percent(r, 50) ? 0 : layers(r);
+    size_t limit = percent(r, 50) ? 10000 : 1 + below(r, 7);
+    trace(r, "queries s%llu (%.9g %.9g %.9g) to (%.9g %.9g %.9g) layers %x limit %zu", (unsigned long long)s->id, (double)min[0], (double)min[1],
+          (double)min[2], (double)max[0], (double)max[1], (double)max[2], bits, limit);
+    switch (below(r, 5)) {
+    case 0: model_query_box(&r->m, s, min, max, bits, limit); break;
+    case 1: model_query_radius(&r->m, s, min, radius(r), bits, limit); break;
+    case 2: model_query_count(&r->m, s, min, max, bits); break;
+    case 3: model_query_view(&r->m, s, player_id(r), limit); break;
+    default: model_entity_get(&r->m, s, known_entity(r, s)); break;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- flushes */
+
+/* Room for each owner: none, a little, or any amount. settle: any amount for all. */
+static void choose_rooms(struct run *r, bool settle)
+{
+    for (aoi_owner o = 0; o < MODEL_OWNERS; o++) {
+        uint32_t dice = below(r, 100), bytes = 1 + below(r, 600);
+        r->m.room[o] = MODEL_NO_LIMIT;
+        r->m.drains[o] = false;
+        if (settle || dice < 60) continue;
+        r->m.room[o] = dice < 75 || r->lockstep ? 0 : bytes;
+        r->m.drains[o] = r->m.room[o] > 0 && percent(r, 50);
+    }
+}
+
+static void log_add(struct run *r, uint64_t hash)
+{
+    r->log = array__grow(r->log, &r->log_cap, (size_t)r->log_n + 1, sizeof *r->log);
+    r->log[r->log_n++] = hash;
+}
+
+static void do_flush(struct run *r, struct model_space *s, bool settle)
+{
+    choose_rooms(r, settle);
+    trace(r, "flush s%llu rooms %zd %zd %zd", (unsigned long long)s->id, (ssize_t)r->m.room[1], (ssize_t)r->m.room[2], (ssize_t)r->m.room[3]);
+    r->flush_hash = s->id;
+    bool pending = model_flush(&r->m, s);
+    if (settle && pending) model_fail("pending although there was room for all");
+    if (r->lockstep) log_add(r, r->flush_hash);
+    if (r->target < 200 || percent(r, 5)) aoi_validate(r->m.world);
+}
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0x9E3779B97F4A7C15u;
+    return h ^ (h >> 29);
+}
+
+static uint64_t mix_float(uint64_t h, float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return mix(h, bits);
+}
+
+/* A hash of the delta that does not depend on the order inside a section, nor on the order of players. */
+static void on_delta(void *ctx, const struct aoi_delta *d)
+{
+    struct run *r = ctx;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < d->leave_n; i++) sum += mix(1, d->leave_id[i]);
+    for (size_t i = 0; i < d->enters.n; i++) {
+        uint64_t h = mix(mix(2, d->enters.id[i]), d->enters.layers[i]);
+        h = mix_float(mix_float(h, d->enters.x[i]), d->enters.y[i]);
+        if (d->enters.z != NULL) h = mix_float(h, d->enters.z[i]);
+        sum += d->enters.extra != NULL ? mix(h, d->enters.extra[i]) : h;
+    }
+    for (size_t i = 0; i < d->updates.n; i++) {
+        uint64_t h = mix_float(mix_float(mix(3, d->updates.id[i]), d->updates.x[i]), d->updates.y[i]);
+        if (d->updates.z != NULL) h = mix_float(h, d->updates.z[i]);
+        sum += d->updates.extra != NULL ? mix(h, d->updates.extra[i]) : h;
+    }
+    for (size_t i = 0; i < d->payload_n; i++) sum += mix(mix(4, d->payload_id[i]), d->payload_len[i]);
+    for (size_t i = 0; i < d->layers_n; i++) sum += mix(mix(5, d->layers_id[i]), d->layers[i]);
+    r->flush_hash += mix(mix(mix(mix(sum, d->player), d->seq), d->full), d->closed);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- a run */
+
+static const uint64_t space_ids[] = {1, 2, 77, UINT64_MAX};
+
+static struct aoi_settings kind_settings(struct run *r, unsigned kind)
+{
+    static const double cells[] = {1.0 / 64, 1, 4, 32, 7.3, 1000};
+    struct aoi_settings set = {.index = 1 + kind % 2, .dimensions = 2 + kind / 2 % 2, .shape = 1 + kind / 4 % 3};
+    set.extra = kind / 12 % 2;
+    set.bounded = kind / 24 % 2;
+    set.cell_size = cells[below(r, 6)];
+    set.cell_range = 1 + below(r, 3);
+    set.flush_ms = 50;
+    set.persistent = percent(r, 20);
+    for (uint32_t a = 0; a < 3; a++) {
+        set.min[a] = r->origin[a] - 12 * r->unit;
+        set.max[a] = r->origin[a] + 12 * r->unit;
+        if (fabsf(set.min[a]) > AOI_COORD_MAX || fabsf(set.max[a]) > AOI_COORD_MAX) set.bounded = false;
+    }
+    return set;
+}
+
+static void do_space(struct run *r, struct model_space *s)
+{
+    uint64_t id = space_ids[below(r, 4)];
+    aoi_owner owner = below(r, 4);
+    uint32_t what = below(r, 10);
+    trace(r, "%s s%llu o%u", what < 5 ? "create" : what < 8 ? "destroy" : "end of", (unsigned long long)id, owner);
+    if (what < 5) {
+        struct aoi_settings set = percent(r, 50) ? *aoi_space_settings(aoi_space_find(r->m.world, s->id)) : kind_settings(r, below(r, KINDS));
+        if (r->lockstep) set.index = r->set.index;
+        model_space_create(&r->m, owner, percent(r, 10) ? 0 : id, &set, percent(r, 50));
+    } else if (what < 8) {
+        model_space_destroy(&r->m, 1 + below(r, 3), percent(r, 40), id);
+    } else if (percent(r, 30)) {
+        model_owner_end(&r->m, 1 + below(r, 3), percent(r, 50));
+    }
+}
+
+/* Row i: commands, in so many of 1,000. */
+static const struct {
+    uint32_t weight;
+    void (*run)(struct run *r, struct model_space *s);
+} commands[] = {
+    {450, do_move}, {90, do_add}, {40, do_remove}, {30, do_there_and_back}, {90, do_entity_state}, {110, do_subscription}, {30, do_viewport}, {25, do_player}, {30, do_query}, {2, do_space},
+};
+
+static void step(struct run *r)
+{
+    struct model_space *s = model_space(&r->m, 1);
+    if (s == NULL || (percent(r, 20) && r->m.spaces.n > 1)) s = r->m.spaces.n > 0 ? r->m.spaces.at[below(r, r->m.spaces.n)] : NULL;
+    if (model_space(&r->m, 1) == NULL && r->m.spaces.n < r->m.limits.max_spaces) {
+        trace(r, "create s1");
+        model_space_create(&r->m, below(r, 3), 1, &r->set, false);
+        return;
+    }
+    uint32_t dice = below(r, 1000);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (dice < commands[i].weight) {
+            commands[i].run(r, s);
+            return;
+        }
+        dice -= commands[i].weight;
+    }
+    do_flush(r, s, percent(r, 40));
+}
+
+static void run_init(struct run *r, uint64_t seed, unsigned kind, bool lockstep)
+{
+    static const float origins[] = {0, 0, 0, 9984, -9984, 8000000, -16777200, 16777200, 100.3f};
+    static const float units[] = {1, 1, 1, 0.5f, 0.1f, 4, 32};
+    *r = (struct run){.seed = seed, .rng = seed ^ (uint64_t)(lockstep ? kind | 1 : kind) << 32, .kind = kind, .lockstep = lockstep};
+    float origin = origins[below(r, 9)];
+    for (uint32_t a = 0; a < 3; a++) r->origin[a] = percent(r, 70) ? origin : 0;
+    r->unit = units[below(r, 7)];
+    r->set = kind_settings(r, kind);
+    bool crowd = percent(r, 12);
+    r->target = crowd ? 400 : 20 + below(r, 40);
+    r->ids = r->target + r->target / 2;
+    struct aoi_limits limits = {.max_spaces = 3, .max_entities = r->target + 10, .max_players = 8, .max_units = 5, .max_payload = 40};
+    if (percent(r, 30)) limits.max_radius = 512;
+    model_init(&r->m, &limits);
+    r->m.on_delta = lockstep ? on_delta : NULL;
+    r->m.on_delta_ctx = r;
+}
+
+static void run_to_end(struct run *r, unsigned commands_n)
+{
+    current = r;
+    for (r->step = 0; r->step < commands_n; r->step++) step(r);
+    for (uint32_t i = 0; i < r->m.spaces.n; i++) do_flush(r, r->m.spaces.at[i], true);
+    aoi_validate(r->m.world);
+    current = NULL;
+}
+
+static void run_clear(struct run *r)
+{
+    model_clear(&r->m);
+    free(r->log);
+}
+
+static uint64_t from_environment(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text == NULL ? otherwise : strtoull(text, NULL, 10);
+}
+
+static uint64_t the_seed(void)
+{
+    static uint64_t seed;
+    if (seed == 0) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        seed = from_environment("AOI_SEED", (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000);
+        printf("AOI_SEED=%llu\n", (unsigned long long)seed);
+        fflush(stdout);
+    }
+    return seed;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- tests */
+
+static void every_delta_and_reply_of_random_commands_is_what_brute_force_gives(void **state)
+{
+    (void)state;
+    uint64_t seed = the_seed(), total = from_environment("AOI_COMMANDS", 960000), only = from_environment("AOI_KIND", KINDS);
+    uint64_t flushes = 0, deltas = 0, enters = 0, leaves = 0, updates = 0, pairs = 0;
+    const unsigned part = 2000; /* commands of a world, then another one with other cells, origin, limits */
+    for (unsigned kind = 0; kind < KINDS; kind++) {
+        if (only != KINDS && kind != only) continue;
+        for (uint64_t done = 0; done < total / KINDS; done += part) {
+            struct run *r = mem_zalloc(sizeof *r);
+            run_init(r, seed + done, kind, false);
+            r->seed = seed;
+            run_to_end(r, part);
+            pairs += r->m.pairs;
+            flushes += r->m.flushes;
+            deltas += r->m.deltas;
+            enters += r->m.enters;
+            leaves += r->m.leaves;
+            updates += r->m.updates;
+            run_clear(r);
+            free(r);
+        }
+    }
+    printf("%llu flushes, %llu deltas, %llu enters, %llu leaves, %llu updates, %llu pairs\n", (unsigned long long)flushes, (unsigned long long)deltas,
+           (unsigned long long)enters, (unsigned long long)leaves, (unsigned long long)updates, (unsigned long long)pairs);
+    assert_true(flushes > 0 && enters > flushes && leaves > flushes && updates > flushes); /* else nothing was tested */
+}
+
+static void a_grid_and_a_crosslist_tell_the_same_deltas_in_lockstep(void **state)
+{
+    (void)state;
+    uint64_t seed = the_seed() + 1, commands_n = from_environment("AOI_COMMANDS", 960000) / 160;
+    for (unsigned kind = 0; kind < KINDS; kind += 2) {
+        struct run *grid = mem_zalloc(sizeof *grid), *cross = mem_zalloc(sizeof *cross);
+        run_init(grid, seed, kind, true);
+        run_init(cross, seed, kind + 1, true);
+        run_to_end(grid, (unsigned)commands_n);
+        run_to_end(cross, (unsigned)commands_n);
+        assert_int_equal(grid->set.index, AOI_INDEX_GRID);
+        assert_int_equal(cross->set.index, AOI_INDEX_CROSSLIST);
+        assert_int_equal(grid->log_n, cross->log_n);
+        for (uint32_t i = 0; i < grid->log_n; i++) {
+            if (grid->log[i] != cross->log[i]) fail_msg("AOI_SEED=%llu kind %u: flush %u differs", (unsigned long long)(seed - 1), kind, i);
+        }
+        run_clear(grid);
+        run_clear(cross);
+        free(grid);
+        free(cross);
+    }
+}
+
+int main(void)
+{
+    signal(SIGABRT, on_abort);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_delta_and_reply_of_random_commands_is_what_brute_force_gives),
+        cmocka_unit_test(a_grid_and_a_crosslist_tell_the_same_deltas_in_lockstep),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
