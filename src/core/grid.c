@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/scan.h"
 #include "core/space.h"
 
 #define WIDE_BLOCKS 256 /* a registration costs about 50 bytes and as many ns: more than that is not worth it */
@@ -29,11 +30,11 @@ struct entry {
 struct block {
     int32_t at[3];       /* block coordinates; z is 0 in 2D */
     uint32_t next;       /* of the same hash key */
-    uint64_t have;       /* which cells exist in cells[], in the order of their bits */
-    uint64_t full;       /* which of them hold an entity */
-    uint64_t changed;    /* in which something changed since the last flush */
-    struct cell *cells;  /* as many as have has bits */
-    uint32_t cell_cap;
+    uint64_t have;       /* cells that exist in cells[] */
+    uint64_t full;       /* those of them that hold an entity */
+    uint64_t changed;    /* cells in which something changed since the last flush */
+    uint8_t rank[64];    /* place of a cell of have in cells[] */
+    ARRAY(struct cell) cells;
     bool listed;         /* in grid->changed */
     ARRAY(struct entry) entries;
 };
@@ -56,8 +57,9 @@ struct home {
 };
 
 struct grid {
-    double size;     /* edge of a cell */
+    double scale;    /* coordinate to cell: 1 / edge */
     uint32_t shift;  /* cell to block coordinates */
+    aoi__scan_fn scan;
     ARRAY(struct block) blocks;
     aoi__slots free_blocks;
     struct idmap map;            /* key of block coordinates -> first block with that key */
@@ -75,11 +77,14 @@ static struct grid *grid_of(const struct aoi_space *space)
 
 /* ------------------------------------------------------------------------------------------------------------- coordinates */
 
-/* Cells are at most 2^24 * 64 = 2^30 from 0; a watch may reach further and is cut there. */
+/* Rounds where floor(v / size) might not, but monotonically, which is all that the grid needs: exact rules stand in the watches' boxes. Cells are at
+ * most 2^24 * 64 = 2^30 from 0; a watch may reach further and is cut there. */
 static int32_t cell_of(const struct grid *g, float v)
 {
-    double c = floor((double)v / g->size);
-    return c < -0x1p30 ? -0x40000000 : c > 0x1p30 ? 0x40000000 : (int32_t)c;
+    double c = (double)v * g->scale;
+    c = c < -0x1p30 ? -0x1p30 : c > 0x1p30 ? 0x1p30 : c;
+    int32_t cell = (int32_t)c;
+    return cell - (c < cell);
 }
 
 static void cell_at(const struct aoi_space *space, const float pos[3], int32_t cell[3])
@@ -163,32 +168,27 @@ static void block_drop(struct grid *g, uint32_t b)
     } else {
         idmap_remove(&g->map, key);
     }
-    for (uint32_t i = 0; i < (uint32_t)__builtin_popcountll(block->have); i++) {
-        g->cell_bytes -= (uint64_t)block->cells[i].cap;
-        free(block->cells[i].x);
+    for (uint32_t i = 0; i < block->cells.n; i++) {
+        g->cell_bytes -= block->cells.at[i].cap;
+        free(block->cells.at[i].x);
     }
-    free(block->cells);
+    array_clear(&block->cells);
     array_clear(&block->entries);
     block->have = 0;
-    block->cells = NULL;
     *array_add(&g->free_blocks) = b;
 }
 
 static struct cell *cell_in(const struct block *block, uint32_t bit)
 {
-    return &block->cells[__builtin_popcountll(block->have & (((uint64_t)1 << bit) - 1))];
+    return &block->cells.at[block->rank[bit]];
 }
 
 static struct cell *cell_get(struct block *block, uint32_t bit)
 {
-    struct cell *cell;
     if (!(block->have >> bit & 1)) {
-        uint32_t n = (uint32_t)__builtin_popcountll(block->have);
-        block->cells = array__grow(block->cells, &block->cell_cap, n + 1, sizeof *block->cells);
-        cell = cell_in(block, bit);
-        memmove(cell + 1, cell, (size_t)(block->cells + n - cell) * sizeof *cell);
-        *cell = (struct cell){0};
         block->have |= (uint64_t)1 << bit;
+        block->rank[bit] = (uint8_t)block->cells.n;
+        *array_add(&block->cells) = (struct cell){0};
     }
     return cell_in(block, bit);
 }
@@ -209,10 +209,11 @@ static uint32_t *cell_slots(const struct cell *cell, uint32_t dims)
     return (uint32_t *)(void *)(cell->x + (size_t)dims * cell->cap);
 }
 
-/* Gives the cell another capacity, at least its n. */
-static void cell_resize(struct grid *g, struct cell *cell, uint32_t dims, uint32_t cap)
+/* Gives the cell another capacity of at least `need`, which is not less than its n. */
+static void cell_resize(struct grid *g, struct cell *cell, uint32_t dims, uint32_t need)
 {
     struct cell old = *cell;
+    uint32_t cap = (need + AOI__LANES - 1) / AOI__LANES * AOI__LANES;
     g->cell_bytes += (uint64_t)cap - old.cap;
     cell->x = mem_alloc((size_t)cap * (dims + 1) * sizeof *cell->x);
     cell->cap = cap;
@@ -236,7 +237,7 @@ static void put(struct aoi_space *space, uint32_t slot, const int32_t cell_xyz[3
     int32_t at[3] = {cell_xyz[0] >> g->shift, cell_xyz[1] >> g->shift, cell_xyz[2] >> g->shift};
     uint32_t b = block_get(g, at), bit = bit_of(g, cell_xyz);
     struct cell *cell = cell_get(&g->blocks.at[b], bit);
-    if (cell->n == cell->cap) cell_resize(g, cell, space->dims, cell->cap < 4 ? 4 : cell->cap + cell->cap / 2);
+    if (cell->n == cell->cap) cell_resize(g, cell, space->dims, cell->cap + cell->cap / 2 + 1);
     g->blocks.at[b].full |= (uint64_t)1 << bit;
     cell_write(cell, space->dims, cell->n, space->hot[slot].pos);
     cell_slots(cell, space->dims)[cell->n] = slot;
@@ -386,27 +387,14 @@ static void grid_watch_set(struct aoi_space *space, uint32_t watch)
 
 /* ------------------------------------------------------------------------------------------------------------- finding */
 
-/* Appends the slots of a cell that lie in the box. */
-static void scan_cell(const struct aoi_space *space, const struct cell *cell, const float lo[3], const float hi[3], aoi__slots *out)
-{
-    const float *x = cell->x, *y = cell_y(cell), *z = cell_z(cell);
-    const uint32_t *slot = cell_slots(cell, space->dims);
-    array_reserve(out, (size_t)out->n + cell->n);
-    uint32_t *to = out->at + out->n, n = 0;
-    for (uint32_t i = 0; i < cell->n; i++) { /* without branches: every slot is written, and kept if it is inside */
-        to[n] = slot[i];
-        n += (uint32_t)((lo[0] <= x[i]) & (x[i] <= hi[0]) & (lo[1] <= y[i]) & (y[i] <= hi[1]) &
-                        (space->dims == 2 || ((lo[2] <= z[i]) & (z[i] <= hi[2]))));
-    }
-    out->n += n;
-}
-
 /* Appends what lies in the box in those cells of the block that the mask names. */
-static void scan_block(const struct aoi_space *space, const struct block *block, uint64_t mask, const float lo[3], const float hi[3],
-                       aoi__slots *out)
+static void scan_block(const struct grid *g, const struct block *block, uint64_t mask, const float lo[3], const float hi[3], aoi__slots *out)
 {
-    for (mask &= block->full; mask != 0; mask &= mask - 1)
-        scan_cell(space, cell_in(block, (uint32_t)__builtin_ctzll(mask)), lo, hi, out);
+    for (mask &= block->full; mask != 0; mask &= mask - 1) {
+        const struct cell *cell = cell_in(block, (uint32_t)__builtin_ctzll(mask));
+        array_reserve(out, (size_t)out->n + cell->n + AOI__LANES);
+        out->n += g->scan(cell->x, cell->cap, cell->n, lo, hi, out->at + out->n);
+    }
 }
 
 /* Finds the blocks of a box by their coordinates, or among all blocks, whichever are fewer. */
@@ -421,7 +409,7 @@ static void grid_scan(struct aoi_space *space, const float lo[3], const float hi
             const struct block *block = &g->blocks.at[b];
             bool apart = block->full == 0;
             for (uint32_t a = 0; a < 3; a++) apart |= block->at[a] < first[a] >> g->shift || block->at[a] > last[a] >> g->shift;
-            if (!apart) scan_block(space, block, mask_of(g, block->at, first, last), lo, hi, out);
+            if (!apart) scan_block(g, block, mask_of(g, block->at, first, last), lo, hi, out);
         }
         return;
     }
@@ -429,8 +417,18 @@ static void grid_scan(struct aoi_space *space, const float lo[3], const float hi
         for (at[1] = first[1] >> g->shift; at[1] <= last[1] >> g->shift; at[1]++)
             for (at[0] = first[0] >> g->shift; at[0] <= last[0] >> g->shift; at[0]++) {
                 uint32_t b = block_find(g, at);
-                if (b != AOI__NONE) scan_block(space, &g->blocks.at[b], mask_of(g, at, first, last), lo, hi, out);
+                if (b != AOI__NONE) scan_block(g, &g->blocks.at[b], mask_of(g, at, first, last), lo, hi, out);
             }
+}
+
+/* Takes the slot out of out[from ..], if it is there. */
+static void exclude(aoi__slots *out, uint32_t from, uint32_t slot)
+{
+    for (uint32_t i = from; i < out->n; i++) {
+        if (out->at[i] != slot) continue;
+        array_swap_remove(out, i);
+        return;
+    }
 }
 
 static void grid_gather(struct aoi_space *space, uint32_t watch, aoi__slots *out)
@@ -438,20 +436,18 @@ static void grid_gather(struct aoi_space *space, uint32_t watch, aoi__slots *out
     struct grid *g = grid_of(space);
     const struct aoi__watch *w = &space->watches.at[watch];
     const struct area *area = &g->areas.at[watch];
-    uint32_t from = out->n;
+    uint32_t own = w->slot == AOI__NONE ? AOI__NONE : g->home.at[w->slot].cell >> 6;
     if (area->wide != AOI__NONE) {
         grid_scan(space, w->lo, w->hi, out);
-    } else {
-        for (uint32_t i = 0; i < area->links.n; i++) {
-            const struct block *block = &g->blocks.at[area->links.at[i].block];
-            scan_block(space, block, block->entries.at[area->links.at[i].entry].mask, w->lo, w->hi, out);
-        }
+        if (w->slot != AOI__NONE) exclude(out, 0, w->slot);
+        return;
     }
-    if (w->slot == AOI__NONE) return;
-    for (uint32_t i = from; i < out->n; i++) {
-        if (out->at[i] != w->slot) continue;
-        array_swap_remove(out, i);
-        break;
+    for (uint32_t i = 0; i < area->links.n; i++) {
+        struct link l = area->links.at[i];
+        const struct block *block = &g->blocks.at[l.block];
+        uint32_t from = out->n;
+        scan_block(g, block, block->entries.at[l.entry].mask, w->lo, w->hi, out);
+        if (l.block == own) exclude(out, from, w->slot);
     }
 }
 
@@ -499,8 +495,9 @@ static void grid_resolve(struct aoi_space *space)
 static void grid_init(struct aoi_space *space)
 {
     struct grid *g = mem_zalloc(sizeof *g);
-    g->size = space->set.cell_size;
+    g->scale = 1 / space->set.cell_size;
     g->shift = space->dims == 2 ? 3 : 2;
+    g->scan = aoi__scan_pick(space->dims);
     space->index = g;
 }
 
@@ -509,8 +506,8 @@ static void grid_clear(struct aoi_space *space)
     struct grid *g = grid_of(space);
     for (uint32_t b = 0; b < g->blocks.n; b++) {
         struct block *block = &g->blocks.at[b];
-        for (uint32_t i = 0; i < (uint32_t)__builtin_popcountll(block->have); i++) free(block->cells[i].x);
-        free(block->cells);
+        for (uint32_t i = 0; i < block->cells.n; i++) free(block->cells.at[i].x);
+        array_clear(&block->cells);
         array_clear(&block->entries);
     }
     for (uint32_t w = 0; w < g->areas.n; w++) array_clear(&g->areas.at[w].links);
@@ -531,7 +528,7 @@ static uint64_t grid_bytes(const struct aoi_space *space)
                      (uint64_t)g->home.cap * sizeof *g->home.at + (uint64_t)g->areas.cap * sizeof *g->areas.at +
                      g->cell_bytes * (space->dims + 1) * sizeof(float);
     for (uint32_t b = 0; b < g->blocks.n; b++)
-        bytes += (uint64_t)g->blocks.at[b].cell_cap * sizeof(struct cell) + (uint64_t)g->blocks.at[b].entries.cap * sizeof(struct entry);
+        bytes += (uint64_t)g->blocks.at[b].cells.cap * sizeof(struct cell) + (uint64_t)g->blocks.at[b].entries.cap * sizeof(struct entry);
     for (uint32_t w = 0; w < g->areas.n; w++) bytes += (uint64_t)g->areas.at[w].links.cap * sizeof(struct link);
     return bytes;
 }

@@ -60,11 +60,12 @@ void aoi__scratch_free(struct aoi__scratch *s)
     free(s);
 }
 
-static inline void row_set(struct aoi_rows *rows, size_t i, const struct aoi__hot *h)
+static inline void row_set(struct aoi_rows *rows, size_t i, const struct aoi__hot *h, bool flat)
 {
     rows->id[i] = h->id;
     rows->x[i] = h->pos[0];
     rows->y[i] = h->pos[1];
+    if (flat) return;
     rows->z[i] = h->pos[2];
     rows->extra[i] = h->extra;
 }
@@ -86,26 +87,41 @@ static void mark_told(struct aoi__look *k)
 }
 
 /* Sorts the slots that a watch found into kept and come; each slot once, however many watches found it. Kept ones that changed since the player was served
- * are written into the update columns at once, while they are in the cache. */
+ * are written into the update columns at once, while they are in the cache. flat: neither z nor extra is wanted. */
 #define WHATEVER ((uint64_t)1 << 32) /* in a mask: also what has none of its layers */
-static void sort_found(struct aoi__look *k, const aoi__slots *found, uint64_t mask)
+static inline __attribute__((always_inline)) void sort_rows(struct aoi__look *k, const uint32_t *found, uint32_t n, uint64_t mask, bool flat)
 {
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
-    uint32_t *mark = space->mark, served = k->p->served, gone = GONE(space), seen = SEEN(space);
-    array_reserve(&s->come, s->come.n + found->n);
-    for (uint32_t i = 0; i < found->n; i++) {
-        uint32_t slot = found->at[i], was = mark[slot];
-        const struct aoi__hot *h = &space->hot[slot];
+    const struct aoi__hot *hot = space->hot;
+    struct aoi_rows updates = s->updates; /* a copy, so that stores to the columns do not make the compiler reload it */
+    uint32_t *mark = space->mark, *kept = s->kept.at + s->kept.n, *come = s->come.at + s->come.n;
+    uint32_t served = k->p->served, gone = GONE(space), seen = SEEN(space);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t slot = found[i], was = mark[slot];
+        const struct aoi__hot *h = &hot[slot];
         if (was == seen || !((h->layers | WHATEVER) & mask)) continue;
         mark[slot] = seen;
         if (was != gone) {
-            s->come.at[s->come.n++] = slot;
+            *come++ = slot;
             continue;
         }
-        s->kept.at[s->kept.n++] = slot;
-        if (h->stamp > served) row_set(&s->updates, s->updates.n++, h);
+        *kept++ = slot;
+        row_set(&updates, updates.n, h, flat);
+        updates.n += h->stamp > served;
     }
+    s->updates.n = updates.n;
+    s->kept.n = (uint32_t)(kept - s->kept.at);
+    s->come.n = (uint32_t)(come - s->come.at);
+}
+
+static void sort_found(struct aoi__look *k, const uint32_t *found, uint32_t n, uint64_t mask)
+{
+    array_reserve(&k->s->come, k->s->come.n + n);
+    if (k->space->dims == 2 && !k->space->set.extra)
+        sort_rows(k, found, n, mask, true);
+    else
+        sort_rows(k, found, n, mask, false);
 }
 
 /* What the index finds in the box around a sphere is thinned out by the exact rule. */
@@ -129,7 +145,7 @@ static void gather_watch(struct aoi__look *k, uint32_t watch)
     found->n = 0;
     k->space->ops->gather(k->space, watch, found);
     if (w->slot != AOI__NONE && k->space->set.shape == AOI_SHAPE_SPHERE) thin_sphere(k->space, w->slot, found);
-    sort_found(k, found, k->p->mask);
+    sort_found(k, found->at, found->n, k->p->mask);
 }
 
 static void gather(struct aoi__look *k)
@@ -139,17 +155,14 @@ static void gather(struct aoi__look *k)
     s->kept.n = s->come.n = 0;
     s->updates.n = 0;
     array_reserve(&s->kept, p->told.n);
-    aoi__rows_reserve(&s->updates, p->told.n);
+    aoi__rows_reserve(&s->updates, (size_t)p->told.n + 1); /* a row may be written and not counted */
     mark_told(k);
     for (uint32_t i = 0; i < p->units.n; i++) gather_watch(k, p->units.at[i].watch);
     if (p->viewport != AOI__NONE) gather_watch(k, p->viewport);
     s->found.n = 0;
     for (uint32_t i = 0; i < p->units.n; i++)
         if (p->units.at[i].include_self) *array_add(&s->found) = k->space->watches.at[p->units.at[i].watch].slot;
-    for (uint32_t i = 0; i < s->found.n; i++) {
-        aoi__slots one = {.at = &s->found.at[i], .n = 1};
-        sort_found(k, &one, WHATEVER);
-    }
+    sort_found(k, s->found.at, s->found.n, WHATEVER);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- emit */
@@ -157,8 +170,9 @@ static void gather(struct aoi__look *k)
 static void emit_leaves(struct aoi__look *k)
 {
     struct aoi_space *space = k->space;
+    uint32_t leaves = k->p->told.n - k->s->kept.n;
     k->s->leave_id.n = 0;
-    for (uint32_t i = 0; i < k->p->told.n; i++) {
+    for (uint32_t i = 0; k->s->leave_id.n < leaves; i++) {
         uint32_t slot = k->p->told.at[i] & ~AOI__OWED;
         if (space->mark[slot] != GONE(space)) continue;
         *array_add(&k->s->leave_id) = space->hot[slot].id;
@@ -189,7 +203,7 @@ static bool emit_enter(struct aoi__look *k, uint32_t slot)
     s->enters.layers[s->enters.n] = h->layers;
     s->enter_payload.at[s->enters.n] = payload == NULL ? NULL : payload->at;
     s->enter_payload_len.at[s->enters.n] = len;
-    row_set(&s->enters, s->enters.n++, h);
+    row_set(&s->enters, s->enters.n++, h, false);
     k->enter_payloads |= len > 0;
     return true;
 }
@@ -252,7 +266,7 @@ static void remember(struct aoi__look *k)
     struct aoi__scratch *s = k->s;
     aoi__slots *told = &k->p->told;
     uint32_t n = s->kept.n + s->come.n;
-    array_reserve(told, n);
+    if (n > told->cap) array_reserve(told, (size_t)n + n / 4); /* a little more than now, so that it soon stops growing */
     if (s->kept.n > 0) memcpy(told->at, s->kept.at, s->kept.n * sizeof *told->at);
     if (s->come.n > 0) memcpy(told->at + s->kept.n, s->come.at, s->come.n * sizeof *told->at);
     told->n = n;

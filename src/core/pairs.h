@@ -1,0 +1,39 @@
+/* pairs.h: which watch holds which slot: a relation, kept from both sides.
+ *
+ * A pair stands in the list of its watch and in the list of its slot, and each entry says at which place its twin stands. So a pair that is met while
+ * walking either list goes in O(1), and one that is only known by name in O(the shorter of the two lists): a watch of 100,000 slots costs no more than the
+ * few watches that hold one of them. A pair takes 16 bytes, about 20 with the slack of the lists; a hash of pairs would take 40 and a cache miss for each.
+ */
+#ifndef AOI_CORE_PAIRS_H
+#define AOI_CORE_PAIRS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum aoi__side { AOI__WATCH, AOI__SLOT };
+
+/* All partners of one watch or slot, in no order. */
+struct aoi__list {
+    uint32_t *id; /* [0 .. n): the partners; [cap .. cap + n): the place of the twin in the partner's list */
+    uint32_t n, cap;
+};
+
+struct aoi__pairs {
+    struct aoi__list *of[2]; /* by side: the lists by watch, the lists by slot */
+    uint32_t cap[2];
+    uint64_t n;
+};
+
+void aoi__pairs_clear(struct aoi__pairs *pairs);                                       /* frees; a zeroed struct is the empty relation */
+void aoi__pairs_reserve(struct aoi__pairs *pairs, enum aoi__side side, uint32_t id); /* id may have partners from now on */
+
+void aoi__pairs_add(struct aoi__pairs *pairs, uint32_t watch, uint32_t slot);    /* not there yet */
+void aoi__pairs_remove(struct aoi__pairs *pairs, uint32_t watch, uint32_t slot); /* it must be there */
+/* Takes out the pair at place i of id's list, where the last of that list stands then. */
+void aoi__pairs_remove_at(struct aoi__pairs *pairs, enum aoi__side side, uint32_t id, uint32_t i);
+
+size_t aoi__pairs_bytes(const struct aoi__pairs *pairs);
+void aoi__pairs_validate(const struct aoi__pairs *pairs); /* that the two sides agree */
+
+#endif
