@@ -153,7 +153,9 @@ void aoi__settle(struct aoi_space *space)
         if (layers) c->layers_stamp = space->serial;
         if (payload) c->payload_stamp = space->serial;
         if (layers || payload) space->state_serial = space->serial;
-        if (moved || layers || payload) space->ops->notify(space, t->slot, t->pos);
+        if (!moved && !layers && !payload) continue;
+        space->ops->notify(space, t->slot, t->pos);
+        if (c->watch != AOI__NONE) aoi__watch_dirty(space, c->watch); /* include_self, also where it has no area */
     }
     aoi__forget_touched(space);
 }

@@ -23,19 +23,19 @@ struct cell {
 };
 
 struct entry {
-    uint64_t mask; /* cells of the block that the watch touches */
+    uint64_t mask;        /* cells of the block that the watch touches */
     uint32_t watch, link; /* links[link] of the watch is the other end */
 };
 
 struct block {
-    int32_t at[3];       /* block coordinates; z is 0 in 2D */
-    uint32_t next;       /* of the same hash key */
-    uint64_t have;       /* cells that exist in cells[] */
-    uint64_t full;       /* those of them that hold an entity */
-    uint64_t changed;    /* cells in which something changed since the last flush */
-    uint8_t rank[64];    /* place of a cell of have in cells[] */
+    int32_t at[3];    /* block coordinates; z is 0 in 2D */
+    uint32_t next;    /* of the same hash key */
+    uint64_t have;    /* cells that exist in cells[] */
+    uint64_t full;    /* those of them that hold an entity */
+    uint64_t changed; /* cells in which something changed since the last flush */
+    uint8_t rank[64]; /* place of a cell of have in cells[] */
     ARRAY(struct cell) cells;
-    bool listed;         /* in grid->changed */
+    bool listed; /* in grid->changed */
     ARRAY(struct entry) entries;
 };
 
@@ -46,7 +46,7 @@ struct link {
 /* What the grid knows of a watch. */
 struct area {
     bool known;
-    uint32_t wide; /* its place in grid->wide; AOI__NONE: it is registered by links */
+    uint32_t wide;        /* its place in grid->wide; AOI__NONE: it is registered by links */
     int32_t lo[3], hi[3]; /* cells, inclusive, when it was last set */
     ARRAY(struct link) links;
 };
@@ -57,16 +57,16 @@ struct home {
 };
 
 struct grid {
-    double scale;    /* coordinate to cell: 1 / edge */
-    uint32_t shift;  /* cell to block coordinates */
+    double scale;   /* coordinate to cell: 1 / edge */
+    uint32_t shift; /* cell to block coordinates */
     aoi__scan_fn scan;
     ARRAY(struct block) blocks;
     aoi__slots free_blocks;
-    struct idmap map;            /* key of block coordinates -> first block with that key */
-    ARRAY(struct home) home;     /* by slot */
-    ARRAY(struct area) areas;    /* by watch */
-    aoi__slots wide;             /* watches */
-    aoi__slots changed;          /* blocks with changed != 0 */
+    struct idmap map;         /* key of block coordinates -> first block with that key */
+    ARRAY(struct home) home;  /* by slot */
+    ARRAY(struct area) areas; /* by watch */
+    aoi__slots wide;          /* watches */
+    aoi__slots changed;       /* blocks with changed != 0 */
     uint64_t cell_bytes;
 };
 
@@ -524,9 +524,8 @@ static void grid_clear(struct aoi_space *space)
 static uint64_t grid_bytes(const struct aoi_space *space)
 {
     const struct grid *g = grid_of(space);
-    uint64_t bytes = sizeof *g + idmap_bytes(&g->map) + (uint64_t)g->blocks.cap * sizeof *g->blocks.at +
-                     (uint64_t)g->home.cap * sizeof *g->home.at + (uint64_t)g->areas.cap * sizeof *g->areas.at +
-                     g->cell_bytes * (space->dims + 1) * sizeof(float);
+    uint64_t bytes = sizeof *g + idmap_bytes(&g->map) + (uint64_t)g->blocks.cap * sizeof *g->blocks.at + (uint64_t)g->home.cap * sizeof *g->home.at +
+                     (uint64_t)g->areas.cap * sizeof *g->areas.at + g->cell_bytes * (space->dims + 1) * sizeof(float);
     for (uint32_t b = 0; b < g->blocks.n; b++)
         bytes += (uint64_t)g->blocks.at[b].cells.cap * sizeof(struct cell) + (uint64_t)g->blocks.at[b].entries.cap * sizeof(struct entry);
     for (uint32_t w = 0; w < g->areas.n; w++) bytes += (uint64_t)g->areas.at[w].links.cap * sizeof(struct link);
@@ -549,8 +548,7 @@ static uint32_t validate_block(const struct aoi_space *space, uint32_t b)
             const float *pos = space->hot[slot].pos;
             CHECK(aoi__alive(space, slot) && g->home.at[slot].cell == (b << 6 | bit) && g->home.at[slot].place == i);
             CHECK(cell->x[i] == pos[0] && cell_y(cell)[i] == pos[1] && (space->dims == 2 || cell_z(cell)[i] == pos[2]));
-            for (uint32_t a = 0; a < space->dims; a++)
-                CHECK(cell_of(g, pos[a]) == block->at[a] * (1 << g->shift) + axis_of_bit(g, bit, a));
+            for (uint32_t a = 0; a < space->dims; a++) CHECK(cell_of(g, pos[a]) == block->at[a] * (1 << g->shift) + axis_of_bit(g, bit, a));
         }
         entities += cell->n;
     }

@@ -27,10 +27,10 @@ struct aoi__cold {
     struct aoi__blob *payload; /* NULL: empty */
     float radius;              /* 0 for what sees nothing */
     aoi_owner owner;
-    uint32_t owner_prev, owner_next; /* list of the owner's entities in this space; AOI__NONE ends */
-    uint32_t touched;                /* 1 + its place in space->touched; 0: not touched since the last flush */
-    uint32_t told;                   /* how many views hold it: its slot is not reused before this is 0 */
-    uint32_t watch;                  /* AOI__NONE: nobody is subscribed to it */
+    uint32_t owner_prev, owner_next;      /* list of the owner's entities in this space; AOI__NONE ends */
+    uint32_t touched;                     /* 1 + its place in space->touched; 0: not touched since the last flush */
+    uint32_t told;                        /* how many views hold it: its slot is not reused before this is 0 */
+    uint32_t watch;                       /* AOI__NONE: nobody is subscribed to it */
     uint32_t payload_stamp, layers_stamp; /* like hot.stamp */
 };
 
@@ -46,9 +46,9 @@ struct aoi__touched {
 
 /* The area that a unit or a viewport watches. */
 struct aoi__watch {
-    uint32_t slot;      /* the unit's entity; AOI__NONE: a viewport */
-    bool active;        /* it has an area: not so for a unit of radius 0 */
-    float lo[3], hi[3]; /* the area's box, on space->dims axes; for a sphere a box around it that is never too small */
+    uint32_t slot;           /* the unit's entity; AOI__NONE: a viewport */
+    bool active;             /* it has an area: not so for a unit of radius 0 */
+    float lo[3], hi[3];      /* the area's box, on space->dims axes; for a sphere a box around it that is never too small */
     ARRAY(uint32_t) players; /* whom a change in the area concerns; one for a viewport. Empty: the watch is free */
 };
 
@@ -96,8 +96,8 @@ struct aoi_space {
     uint32_t entity_n;         /* alive */
     struct aoi__hot *hot;
     struct aoi__cold *cold;
-    uint32_t *mark;    /* scratch of a flush, see view.c */
-    uint32_t *alive;   /* bitmap by slot: neither free nor a tombstone (removed, but still in some view) */
+    uint32_t *mark;  /* scratch of a flush, see view.c */
+    uint32_t *alive; /* bitmap by slot: neither free nor a tombstone (removed, but still in some view) */
     aoi__slots free_slots;
     struct idmap entity_map; /* id -> slot, the living */
     ARRAY(struct aoi__touched) touched;
@@ -116,10 +116,10 @@ struct aoi_space {
     ARRAY(struct aoi__owned) owned;
     struct idmap owned_map; /* owner -> index in owned */
 
-    uint64_t flush;        /* number of the last flush */
-    uint32_t serial;       /* like flush, but wraps: see view.c */
-    uint32_t state_serial; /* serial of the last flush at which any payload or layers had changed */
-    uint32_t mark_serial; /* the highest value in mark */
+    uint64_t flush;         /* number of the last flush */
+    uint32_t serial;        /* like flush, but wraps: see view.c */
+    uint32_t state_serial;  /* serial of the last flush at which any payload or layers had changed */
+    uint32_t mark_serial;   /* the highest value in mark */
     uint64_t payload_bytes; /* all blobs, with their headers */
 
     struct aoi__scratch *scratch; /* columns of the delta being made, see view.c */
