@@ -17,8 +17,8 @@ struct arena {
 
 /* What is taken from the system is at most twice the cap (ends of blocks that an allocation did not fit in), plus one header a block. */
 void arena_init(struct arena *a, size_t cap);
-void arena_clear(struct arena *a);               /* frees everything */
-void arena_reset(struct arena *a);               /* forgets everything, keeps a block */
+void arena_clear(struct arena *a);                /* frees everything */
+void arena_reset(struct arena *a);                /* forgets everything, keeps a block */
 void *arena_alloc(struct arena *a, size_t bytes); /* aligned for any type, distinct also for 0 bytes; NULL: it would pass the cap */
 
 #endif

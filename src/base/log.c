@@ -70,8 +70,10 @@ const char *log_quote(const char *text, char *out, unsigned long out_size)
     for (; *text != 0; text++) {
         char escaped[5] = {*text, 0};
         const char *special = strchr(plain, *text);
-        if (special != NULL) snprintf(escaped, sizeof escaped, "\\%c", letter[special - plain]);
-        else if (*text < ' ' || *text > '~') snprintf(escaped, sizeof escaped, "\\x%02x", (unsigned char)*text);
+        if (special != NULL)
+            snprintf(escaped, sizeof escaped, "\\%c", letter[special - plain]);
+        else if (*text < ' ' || *text > '~')
+            snprintf(escaped, sizeof escaped, "\\x%02x", (unsigned char)*text);
         size_t n = strlen(escaped);
         if (n > (size_t)(end - p)) break;
         memcpy(p, escaped, n);

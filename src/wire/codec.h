@@ -221,8 +221,8 @@ struct codec_space_info {
 
 struct codec_result {
     enum codec_result_kind kind;
-    struct aoi_rows rows; /* entities, view (ids only): borrowed arrays; z and extra NULL where the space has none; rows.next is next_cursor */
-    uint64_t seq;         /* view */
+    struct aoi_rows rows;       /* entities, view (ids only): borrowed arrays; z and extra NULL where the space has none; rows.next is next_cursor */
+    uint64_t seq;               /* view */
     uint64_t entities, players; /* count */
     struct aoi_entity entity;
     uint64_t owner_session; /* entity */

@@ -7,7 +7,8 @@
 
 /* A command's kind is its field number in Command, a query's kind and a frame's are one less than theirs. */
 _Static_assert(CODEC_CREATE_SPACE == (int)AOI__V1__COMMAND__KIND_CREATE_SPACE && CODEC_FLUSH == (int)AOI__V1__COMMAND__KIND_FLUSH, "commands");
-_Static_assert(CODEC_QUERY_AABB + 1 == (int)AOI__V1__QUERY__KIND_AABB && CODEC_QUERY_LIST_SPACES + 1 == (int)AOI__V1__QUERY__KIND_LIST_SPACES, "queries");
+_Static_assert(CODEC_QUERY_AABB + 1 == (int)AOI__V1__QUERY__KIND_AABB && CODEC_QUERY_LIST_SPACES + 1 == (int)AOI__V1__QUERY__KIND_LIST_SPACES,
+               "queries");
 _Static_assert(CODEC_HELLO + 1 == (int)AOI__V1__CLIENT_FRAME__KIND_HELLO && CODEC_BYE + 1 == (int)AOI__V1__CLIENT_FRAME__KIND_BYE, "frames");
 
 /* ------------------------------------------------------------------------------------------------------------- decoding */
@@ -211,18 +212,37 @@ struct command_out {
 };
 
 /* Makes the message of the union's member and lets the command point to it. protobuf-c has no const: it only reads what it packs. */
-#define PUT(member, type, ...)                                    \
-    do {                                                          \
-        o->u.member = CODEC__MESSAGE(type, member, __VA_ARGS__);  \
-        o->command.member = &o->u.member;                         \
+#define PUT(member, type, ...)                                   \
+    do {                                                         \
+        o->u.member = CODEC__MESSAGE(type, member, __VA_ARGS__); \
+        o->command.member = &o->u.member;                        \
     } while (0)
 
 static void create_space_out(const struct codec_command *in, struct command_out *o)
 {
     o->u.create_space.settings = codec__settings_out(&in->u.create_space.settings, &o->u.create_space.bounds);
-    o->u.create_space.message =
-        CODEC__MESSAGE(CreateSpace, create_space, .settings = &o->u.create_space.settings, .if_absent = in->u.create_space.if_absent);
+    o->u.create_space.message = CODEC__MESSAGE(CreateSpace, create_space, .settings = &o->u.create_space.settings,
+                                               .if_absent = in->u.create_space.if_absent);
     o->command.create_space = &o->u.create_space.message;
+}
+
+static void player_command_out(const struct codec_command *in, struct command_out *o)
+{
+    const float *min = in->u.set_viewport.min, *max = in->u.set_viewport.max;
+    switch (in->kind) {
+    case CODEC_OPEN_PLAYER: PUT(open_player, OpenPlayer, .player = in->u.open_player.player, .mask = in->u.open_player.mask); break;
+    case CODEC_CLOSE_PLAYER: PUT(close_player, ClosePlayer, .player = in->u.close_player.player); break;
+    case CODEC_SUBSCRIBE:
+        PUT(subscribe, Subscribe, .player = in->u.subscribe.player, .entity = in->u.subscribe.entity, .include_self = in->u.subscribe.include_self);
+        break;
+    case CODEC_UNSUBSCRIBE: PUT(unsubscribe, Unsubscribe, .player = in->u.unsubscribe.player, .entity = in->u.unsubscribe.entity); break;
+    case CODEC_SET_VIEWPORT:
+        PUT(set_viewport, SetViewport, .player = in->u.set_viewport.player, .min_x = min[0], .min_y = min[1], .min_z = min[2], .max_x = max[0],
+            .max_y = max[1], .max_z = max[2]);
+        break;
+    case CODEC_CLEAR_VIEWPORT: PUT(clear_viewport, ClearViewport, .player = in->u.clear_viewport.player); break;
+    default: break;
+    }
 }
 
 static void entity_command_out(const struct codec_command *in, struct command_out *o)
@@ -247,26 +267,7 @@ static void entity_command_out(const struct codec_command *in, struct command_ou
         PUT(set_payload, SetPayload, .id = in->u.set_payload.id,
             .payload = {.len = in->u.set_payload.payload_len, .data = (uint8_t *)in->u.set_payload.payload});
         break;
-    default: break;
-    }
-}
-
-static void player_command_out(const struct codec_command *in, struct command_out *o)
-{
-    const float *min = in->u.set_viewport.min, *max = in->u.set_viewport.max;
-    switch (in->kind) {
-    case CODEC_OPEN_PLAYER: PUT(open_player, OpenPlayer, .player = in->u.open_player.player, .mask = in->u.open_player.mask); break;
-    case CODEC_CLOSE_PLAYER: PUT(close_player, ClosePlayer, .player = in->u.close_player.player); break;
-    case CODEC_SUBSCRIBE:
-        PUT(subscribe, Subscribe, .player = in->u.subscribe.player, .entity = in->u.subscribe.entity, .include_self = in->u.subscribe.include_self);
-        break;
-    case CODEC_UNSUBSCRIBE: PUT(unsubscribe, Unsubscribe, .player = in->u.unsubscribe.player, .entity = in->u.unsubscribe.entity); break;
-    case CODEC_SET_VIEWPORT:
-        PUT(set_viewport, SetViewport, .player = in->u.set_viewport.player, .min_x = min[0], .min_y = min[1], .min_z = min[2], .max_x = max[0],
-            .max_y = max[1], .max_z = max[2]);
-        break;
-    case CODEC_CLEAR_VIEWPORT: PUT(clear_viewport, ClearViewport, .player = in->u.clear_viewport.player); break;
-    default: break;
+    default: player_command_out(in, o); break;
     }
 }
 
@@ -278,9 +279,7 @@ static void command_out(const struct codec_command *in, struct command_out *o)
     case CODEC_DESTROY_SPACE: PUT(destroy_space, DestroySpace, ); break;
     case CODEC_FLUSH: PUT(flush, Flush, .tag = in->u.flush.tag); break;
     case CODEC_COMMAND_NONE: break;
-    default:
-        entity_command_out(in, o);
-        player_command_out(in, o);
+    default: entity_command_out(in, o); break;
     }
 }
 
@@ -294,8 +293,8 @@ static size_t batch_out(const struct codec_client_frame *frame, struct buf *out)
         pointers[i] = &commands[i].command;
     }
     Aoi__V1__Batch batch = CODEC__MESSAGE(Batch, batch, .space = frame->u.batch.space, .n_commands = n, .commands = pointers);
-    Aoi__V1__ClientFrame message =
-        CODEC__MESSAGE(ClientFrame, client_frame, .seq = frame->seq, .kind_case = AOI__V1__CLIENT_FRAME__KIND_BATCH, .batch = &batch);
+    Aoi__V1__ClientFrame message = CODEC__MESSAGE(ClientFrame, client_frame, .seq = frame->seq, .kind_case = AOI__V1__CLIENT_FRAME__KIND_BATCH,
+                                                  .batch = &batch);
     size_t len = codec__pack(&message.base, out);
     free(pointers);
     free(commands);
@@ -306,8 +305,8 @@ static size_t query_out(const struct codec_client_frame *frame, struct buf *out)
 {
     const struct codec_query *q = &frame->u.query;
     Aoi__V1__Bounds box = codec__box_out(q->min, q->max);
-    Aoi__V1__AabbQuery aabb =
-        CODEC__MESSAGE(AabbQuery, aabb_query, .box = q->has_box ? &box : NULL, .layers = q->layers, .cursor = q->cursor, .limit = q->limit);
+    Aoi__V1__AabbQuery aabb = CODEC__MESSAGE(AabbQuery, aabb_query, .box = q->has_box ? &box : NULL, .layers = q->layers, .cursor = q->cursor,
+                                             .limit = q->limit);
     Aoi__V1__RadiusQuery radius = CODEC__MESSAGE(RadiusQuery, radius_query, .x = q->center[0], .y = q->center[1], .z = q->center[2],
                                                  .radius = q->radius, .layers = q->layers, .cursor = q->cursor, .limit = q->limit);
     Aoi__V1__CountQuery count = CODEC__MESSAGE(CountQuery, count_query, .box = q->has_box ? &box : NULL, .layers = q->layers);
@@ -329,8 +328,8 @@ static size_t query_out(const struct codec_client_frame *frame, struct buf *out)
     case CODEC_QUERY_NONE:
     case CODEC_QUERIES: break;
     }
-    Aoi__V1__ClientFrame message =
-        CODEC__MESSAGE(ClientFrame, client_frame, .seq = frame->seq, .kind_case = AOI__V1__CLIENT_FRAME__KIND_QUERY, .query = &query);
+    Aoi__V1__ClientFrame message = CODEC__MESSAGE(ClientFrame, client_frame, .seq = frame->seq, .kind_case = AOI__V1__CLIENT_FRAME__KIND_QUERY,
+                                                  .query = &query);
     return codec__pack(&message.base, out);
 }
 

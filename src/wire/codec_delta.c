@@ -234,7 +234,8 @@ static size_t append_frame(const struct deltas *d, struct buf *out)
 
 static struct slice whole(const struct aoi_delta *d)
 {
-    return (struct slice){.leave.n = d->leave_n, .enter.n = d->enters.n, .update.n = d->updates.n, .payload.n = d->payload_n, .layers.n = d->layers_n};
+    return (struct slice){
+        .leave.n = d->leave_n, .enter.n = d->enters.n, .update.n = d->updates.n, .payload.n = d->payload_n, .layers.n = d->layers_n};
 }
 
 /* What a part takes beside its items at most: tags and lengths (5 bytes; 6 for fields from 16) of the frame's Deltas, of their one PlayerDelta and of the
@@ -392,8 +393,7 @@ int codec__deltas_in(const Aoi__V1__Deltas *in, struct arena *arena, struct code
     out->u.deltas.player_n = in->n_players;
     out->u.deltas.players = players;
     for (size_t i = 0; i < in->n_players; i++) {
-        players[i] = (struct codec_player_delta){
-            .delta = {.space = in->space, .flush = in->flush, .tag = in->tag, .time_us = in->time_us}};
+        players[i] = (struct codec_player_delta){.delta = {.space = in->space, .flush = in->flush, .tag = in->tag, .time_us = in->time_us}};
         if (player_in(in->players[i], arena, &players[i]) != 0) return CODEC_MALFORMED;
     }
     return 0;

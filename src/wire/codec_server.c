@@ -6,7 +6,8 @@
 #include "wire/codec_internal.h"
 
 /* The kind of a frame is one less than its field number in ServerFrame, the kind of a result is its field number in Result. */
-_Static_assert(CODEC_WELCOME + 1 == (int)AOI__V1__SERVER_FRAME__KIND_WELCOME && CODEC_DRAINING_NOTICE + 1 == (int)AOI__V1__SERVER_FRAME__KIND_DRAINING,
+_Static_assert(CODEC_WELCOME + 1 == (int)AOI__V1__SERVER_FRAME__KIND_WELCOME &&
+                   CODEC_DRAINING_NOTICE + 1 == (int)AOI__V1__SERVER_FRAME__KIND_DRAINING,
                "frames");
 _Static_assert(CODEC_RESULT_ENTITIES == (int)AOI__V1__RESULT__KIND_ENTITIES && CODEC_RESULT_SPACES == (int)AOI__V1__RESULT__KIND_SPACES, "results");
 
@@ -155,7 +156,8 @@ static size_t ack_out(const struct codec_server_frame *frame, Aoi__V1__ServerFra
     Aoi__V1__CommandError **pointers = mem_alloc(n * sizeof(Aoi__V1__CommandError *));
     for (size_t i = 0; i < n; i++) {
         const struct codec_error_item *e = &frame->u.ack.errors[i];
-        errors[i] = CODEC__MESSAGE(CommandError, command_error, .index = e->index, .code = (Aoi__V1__Code)e->code, .id = e->id, .text = (char *)e->text);
+        errors[i] = CODEC__MESSAGE(CommandError, command_error, .index = e->index, .code = (Aoi__V1__Code)e->code, .id = e->id,
+                                   .text = (char *)e->text);
         pointers[i] = &errors[i];
     }
     Aoi__V1__Ack ack = CODEC__MESSAGE(Ack, ack, .applied = frame->u.ack.applied, .n_errors = n, .errors = pointers,
@@ -210,7 +212,8 @@ static size_t spaces_out(const struct codec_result *r, Aoi__V1__ServerFrame *mes
                                         .players = s->players, .owner_session = s->owner_session);
         pointers[i] = &spaces[i].info;
     }
-    Aoi__V1__SpacesResult list = CODEC__MESSAGE(SpacesResult, spaces_result, .n_spaces = r->space_n, .spaces = pointers, .next_cursor = r->next_cursor);
+    Aoi__V1__SpacesResult list = CODEC__MESSAGE(SpacesResult, spaces_result, .n_spaces = r->space_n, .spaces = pointers,
+                                                .next_cursor = r->next_cursor);
     message->result->spaces = &list;
     size_t len = codec__pack(&message->base, out);
     free(pointers);
@@ -226,8 +229,8 @@ static size_t result_out(const struct codec_result *r, Aoi__V1__ServerFrame *mes
     Aoi__V1__EntitiesResult entities = entities_out(&r->rows);
     Aoi__V1__CountResult count = CODEC__MESSAGE(CountResult, count_result, .entities = r->entities, .players = r->players);
     Aoi__V1__EntityResult entity = entity_out(r);
-    Aoi__V1__ViewResult view =
-        CODEC__MESSAGE(ViewResult, view_result, COLUMN(ids, r->rows.id, r->rows.n), .seq = r->seq, .next_cursor = r->rows.next);
+    Aoi__V1__ViewResult view = CODEC__MESSAGE(ViewResult, view_result, COLUMN(ids, r->rows.id, r->rows.n), .seq = r->seq,
+                                              .next_cursor = r->rows.next);
     Aoi__V1__StatsResult stats = stats_out(&r->stats);
     switch (r->kind) {
     case CODEC_RESULT_ENTITIES: result.entities = &entities; break;
@@ -243,11 +246,10 @@ static size_t result_out(const struct codec_result *r, Aoi__V1__ServerFrame *mes
 
 static size_t welcome_out(const struct codec_server_frame *frame, Aoi__V1__ServerFrame *message, struct buf *out)
 {
-    Aoi__V1__Welcome welcome =
-        CODEC__MESSAGE(Welcome, welcome, .protocol_version = frame->u.welcome.protocol_version, .server_version = (char *)frame->u.welcome.server_version,
-                       .session = frame->u.welcome.session, .max_frame_bytes = frame->u.welcome.max_frame_bytes,
-                       .max_payload = frame->u.welcome.max_payload, .query_page = frame->u.welcome.query_page,
-                       .idle_timeout_ms = frame->u.welcome.idle_timeout_ms);
+    Aoi__V1__Welcome welcome = CODEC__MESSAGE(Welcome, welcome, .protocol_version = frame->u.welcome.protocol_version,
+                                              .server_version = (char *)frame->u.welcome.server_version, .session = frame->u.welcome.session,
+                                              .max_frame_bytes = frame->u.welcome.max_frame_bytes, .max_payload = frame->u.welcome.max_payload,
+                                              .query_page = frame->u.welcome.query_page, .idle_timeout_ms = frame->u.welcome.idle_timeout_ms);
     message->welcome = &welcome;
     return codec__pack(&message->base, out);
 }

@@ -24,7 +24,7 @@ struct frame {
  * (Hello) is up to the caller. */
 enum frame_status frame_next(const void *data, size_t len, size_t max_body, struct frame *out);
 
-size_t frame_header_size(size_t body_len);                  /* bytes of the shortest prefix; body_len <= FRAME_BODY_MAX */
-size_t frame_put_header(uint8_t *out, size_t body_len);     /* writes it and returns its size */
+size_t frame_header_size(size_t body_len);              /* bytes of the shortest prefix; body_len <= FRAME_BODY_MAX */
+size_t frame_put_header(uint8_t *out, size_t body_len); /* writes it and returns its size */
 
 #endif
