@@ -18,7 +18,7 @@ void aoi__axis_clear(struct aoi__axis *axis)
     *axis = (struct aoi__axis){0};
 }
 
-/* How many of at[0 .. n), ascending, are below key. Without branches: their outcome is a coin's, and a wrong guess costs more than the whole loop step. */
+/* How many of at[0 .. n), ascending, are below key. Without branches: a guess would be wrong half the time, and cost more than the step. */
 static uint32_t below(const uint64_t *at, uint32_t n, uint64_t key)
 {
     if (n == 0) return 0;

@@ -1,9 +1,9 @@
 /* axis.h: the markers of one axis, in order.
  *
- * A marker is one 64-bit number: the coordinate, as an integer that orders alike, above; whose marker it is below. So no two markers are equal, a marker
- * is found by its number in O(log N) however many share a coordinate, and nothing has to remember where it stands.
+ * A marker is one 64-bit number: above, the coordinate as an integer that orders alike; below, whose marker it is. So no two markers are equal, a
+ * marker is found by its number in O(log N) however many share a coordinate, and nothing has to remember where it stands.
  *
- * The markers stand in chunks of sorted arrays, under a directory that says which chunk holds which numbers. A marker that moves a little shifts its few
+ * The markers stand in sorted chunks, under a directory that says which chunk holds which numbers. A marker that moves a little shifts its few
  * neighbours in one chunk; one that moves far is taken out and put in again.
  */
 #ifndef AOI_CORE_AXIS_H
@@ -25,7 +25,7 @@ struct aoi__run {
 };
 
 struct aoi__axis {
-    uint64_t *first;      /* the directory, two parallel arrays: run k holds exactly the markers in [first[k], first[k + 1]); first[0] is 0 */
+    uint64_t *first; /* the directory, two parallel arrays: run k holds exactly the markers in [first[k], first[k + 1]); first[0] is 0 */
     struct aoi__run *run;
     uint32_t run_n, run_cap;
     struct aoi__chunk *chunk;
@@ -68,7 +68,7 @@ static inline uint64_t aoi__marker(uint32_t order, uint32_t whose)
 
 void aoi__axis_clear(struct aoi__axis *axis); /* frees; a zeroed struct is an empty axis */
 void aoi__axis_insert(struct aoi__axis *axis, uint64_t marker);
-void aoi__axis_erase(struct aoi__axis *axis, uint64_t marker);             /* it must be there */
+void aoi__axis_erase(struct aoi__axis *axis, uint64_t marker);           /* it must be there */
 void aoi__axis_move(struct aoi__axis *axis, uint64_t from, uint64_t to); /* from must be there */
 
 /* The markers with lo <= order <= hi; none if lo > hi. */

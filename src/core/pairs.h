@@ -1,8 +1,9 @@
 /* pairs.h: which watch holds which slot: a relation, kept from both sides.
  *
- * A pair stands in the list of its watch and in the list of its slot, and each entry says at which place its twin stands. So a pair that is met while
- * walking either list goes in O(1), and one that is only known by name in O(the shorter of the two lists): a watch of 100,000 slots costs no more than the
- * few watches that hold one of them. A pair takes 16 bytes, about 20 with the slack of the lists; a hash of pairs would take 40 and a cache miss for each.
+ * A pair stands in the list of its watch and in the list of its slot, and each entry says at which place its twin stands. So a pair that is met
+ * while walking either list goes in O(1), and one that is only known by name in O(the shorter of the two lists): a watch of 100,000 slots costs no
+ * more than the few watches that hold one of them. A pair takes 16 bytes, about 20 with the slack of the lists; a hash of pairs would take 40, and
+ * a cache miss for each.
  */
 #ifndef AOI_CORE_PAIRS_H
 #define AOI_CORE_PAIRS_H
@@ -25,7 +26,7 @@ struct aoi__pairs {
     uint64_t n;
 };
 
-void aoi__pairs_clear(struct aoi__pairs *pairs);                                       /* frees; a zeroed struct is the empty relation */
+void aoi__pairs_clear(struct aoi__pairs *pairs);                                     /* frees; a zeroed struct is the empty relation */
 void aoi__pairs_reserve(struct aoi__pairs *pairs, enum aoi__side side, uint32_t id); /* id may have partners from now on */
 
 void aoi__pairs_add(struct aoi__pairs *pairs, uint32_t watch, uint32_t slot);    /* not there yet */

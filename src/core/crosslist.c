@@ -1,0 +1,570 @@
+/* crosslist.c: the index that keeps what every watch holds: markers in order on each axis, and the pairs that their crossings make and break.
+ *
+ * On each axis stand, in order, the place of every entity and the two boundaries of every active watch. Whenever an entity passes a boundary, or a
+ * boundary an entity, that one pair is judged anew, on all axes, from the coordinates. Only full matches are stored. (The textbook counts matching
+ * axes for every pair that matches on any: hundreds of millions of counts at 100,000 entities. To look at the other axes costs a few loads.)
+ *
+ * - A crossing is always between a place and a boundary, never between two of a kind, so the kinds have lists of their own on each axis, by the same
+ *   coordinate: a sweep reads only what it may have to judge.
+ * - Whether a pair was held, and is, follows from the coordinates before and after: no search is needed to know it, and no order among ties matters.
+ *   A move that changes several axes judges a pair once, by where it came from and where it ends: at the first axis that kept it apart.
+ * - What jumps over much is not swept: it lets go of what it no longer meets, and finds the rest in the slab: the interval of one axis, the best one,
+ *   that has everything it can meet. The sweep and the slab are reckoned beforehand, and the cheaper one is taken.
+ * - The slab of a place is every box that begins up to one box length before it. One huge box must not make this the whole axis for everybody, so
+ *   boundaries are kept apart by the length of their box on the axis, in classes a factor of 8 wide, and each class knows its longest length.
+ *
+ * Coordinates are kept as ordered integers (axis.h), copied from the space when it tells of a change: other changes are not seen too early.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "core/axis.h"
+#include "core/pairs.h"
+#include "core/space.h"
+
+#define CLASSES 7
+#define NO_CLASS UINT8_MAX
+static const double class_limit[CLASSES] = {1, 8, 64, 512, 4096, 32768, INFINITY}; /* lengths that are at most this */
+
+/* Crossings reckoned below this are swept without reckoning the slab, which takes a few searches: the case of nearly every move. */
+#define FEW 256
+
+/* A watch's box: half a cache line. */
+struct area {
+    uint32_t lo[3], hi[3]; /* lo > hi, on the first axis: not active, contains nothing */
+    uint32_t slot;         /* its own entity, which it never holds; AOI__NONE: none */
+    uint8_t class[3];
+    bool active;
+};
+
+static const struct area no_area = {.lo = {UINT32_MAX}, .class = {NO_CLASS, NO_CLASS, NO_CLASS}};
+static const uint32_t nowhere[3] = {0}; /* in no box: below -infinity */
+
+struct crosslist {
+    uint32_t dims;
+    struct aoi__axis place[3];          /* whose: the slot */
+    struct aoi__axis bound[3][CLASSES]; /* whose: twice the watch, and 1 more for hi */
+    double reach[3][CLASSES];           /* no box of the class is longer; exact when its first one came */
+    uint32_t *at;                       /* by slot, dims each: its place. Of a slot that is not there: anything */
+    uint32_t at_cap;                    /* in slots */
+    ARRAY(struct area) area;            /* by watch */
+    struct aoi__pairs pairs;            /* (w, t) is there iff w is active, t is there, not w's own, and in the box */
+};
+
+static uint32_t *at(const struct crosslist *x, uint32_t slot)
+{
+    return x->at + (size_t)slot * x->dims;
+}
+
+static void order(uint32_t dims, const float from[3], uint32_t to[3])
+{
+    for (uint32_t a = 0; a < dims; a++) to[a] = aoi__order(from[a]);
+}
+
+static bool contains(const struct area *area, const uint32_t *p, uint32_t dims)
+{
+    bool in = true;
+    for (uint32_t a = 0; a < dims; a++) in &= (area->lo[a] <= p[a]) & (p[a] <= area->hi[a]);
+    return in;
+}
+
+/* First axis on which p is out of the area; dims: it is in. */
+static uint32_t first_out(const struct area *area, const uint32_t *p, uint32_t dims)
+{
+    uint32_t a = 0;
+    while (a < dims && area->lo[a] <= p[a] && p[a] <= area->hi[a]) a++;
+    return a;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the lists */
+
+static void slot_reserve(struct crosslist *x, uint32_t slot)
+{
+    aoi__pairs_reserve(&x->pairs, AOI__SLOT, slot);
+    x->at = array__grow(x->at, &x->at_cap, (size_t)slot + 1, x->dims * sizeof *x->at);
+}
+
+static void watch_reserve(struct crosslist *x, uint32_t watch)
+{
+    CHECK(watch < UINT32_MAX / 2);
+    aoi__pairs_reserve(&x->pairs, AOI__WATCH, watch);
+    while (x->area.n <= watch) *array_add(&x->area) = no_area;
+}
+
+/* Length of the box on an axis: what rounding takes away, the slab adds again (see stab). */
+static double length(const struct area *area, uint32_t a)
+{
+    return area->lo[a] < area->hi[a] ? (double)aoi__unorder(area->hi[a]) - (double)aoi__unorder(area->lo[a]) : 0;
+}
+
+/* The class for a length. One that has a class keeps it down to half of what the class is for: the lengths of a moving box differ by rounding. */
+static uint8_t class_for(double len, uint8_t now)
+{
+    if (now != NO_CLASS && len <= class_limit[now] && (now == 0 || len > class_limit[now - 1] / 2)) return now;
+    uint8_t c = 0;
+    while (len > class_limit[c]) c++;
+    return c;
+}
+
+/* The two boundaries of a watch on one axis go from those of `old` to those of `area`, whose class for the axis is set. */
+static void bounds_move(struct crosslist *x, uint32_t watch, uint32_t a, const struct area *old, struct area *area)
+{
+    uint64_t from[2] = {aoi__marker(old->lo[a], watch * 2), aoi__marker(old->hi[a], watch * 2 + 1)};
+    uint64_t to[2] = {aoi__marker(area->lo[a], watch * 2), aoi__marker(area->hi[a], watch * 2 + 1)};
+    double len = area->active ? length(area, a) : 0;
+    uint8_t was = old->class[a], c = area->active ? class_for(len, was) : NO_CLASS;
+    area->class[a] = c;
+    for (int side = 0; side < 2; side++) {
+        if (c != was && was != NO_CLASS) aoi__axis_erase(&x->bound[a][was], from[side]);
+        if (c == was && from[side] != to[side]) aoi__axis_move(&x->bound[a][c], from[side], to[side]);
+    }
+    if (c == NO_CLASS) return;
+    if (x->bound[a][c].n == 0) x->reach[a][c] = 0;
+    if (x->reach[a][c] < len) x->reach[a][c] = len;
+    if (c == was) return;
+    for (int side = 0; side < 2; side++) aoi__axis_insert(&x->bound[a][c], to[side]);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- slabs */
+
+/* The boundaries of a class among which stands the lo of every box of that class that contains the coordinate q of axis a. */
+static struct aoi__range stab(const struct crosslist *x, uint32_t a, uint32_t c, uint32_t q)
+{
+    /* a box of a length that was rounded, seen from a place by a subtraction that is: a thousandth and the next float below cover both */
+    double from = (double)aoi__unorder(q) - 1.001 * x->reach[a][c];
+    return aoi__axis_seek(&x->bound[a][c], aoi__order((float)from) - 1, q);
+}
+
+/* The axis on which the fewest boundaries must be looked at to find the boxes around q; *cost: how many, about. */
+static uint32_t best_stab(const struct crosslist *x, const uint32_t *q, uint64_t *cost)
+{
+    uint32_t best = 0;
+    *cost = UINT64_MAX;
+    for (uint32_t a = 0; a < x->dims; a++) {
+        uint64_t n = 0;
+        for (uint32_t c = 0; c < CLASSES; c++) {
+            if (x->bound[a][c].n == 0) continue;
+            struct aoi__range range = stab(x, a, c, q[a]);
+            n += aoi__axis_count(&x->bound[a][c], &range);
+        }
+        if (n < *cost) *cost = n, best = a;
+    }
+    return best;
+}
+
+/* Likewise for the places in a box. */
+static struct aoi__range best_slab(const struct crosslist *x, const struct area *area, uint32_t *axis, uint64_t *cost)
+{
+    struct aoi__range best = {0};
+    *cost = UINT64_MAX;
+    for (uint32_t a = 0; a < x->dims; a++) {
+        struct aoi__range range = aoi__axis_seek(&x->place[a], area->lo[a], area->hi[a]);
+        uint64_t n = aoi__axis_count(&x->place[a], &range);
+        if (n < *cost) *cost = n, best = range, *axis = a;
+    }
+    return best;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- an entity moves */
+
+/* Adds the pairs of the slot, which goes from p to q, with the watches of which the box has q but not p. */
+static void find_watches(struct aoi_space *space, uint32_t slot, const uint32_t *p, const uint32_t *q, uint32_t a)
+{
+    struct crosslist *x = space->index;
+    for (uint32_t c = 0; c < CLASSES; c++) {
+        if (x->bound[a][c].n == 0) continue;
+        struct aoi__range range = stab(x, a, c, q[a]);
+        const uint64_t *m;
+        for (uint32_t n; (m = aoi__axis_next(&x->bound[a][c], &range, &n)) != NULL;) {
+            for (uint32_t i = 0; i < n; i++) {
+                uint32_t watch = (uint32_t)m[i] / 2;
+                const struct area *area = &x->area.at[watch];
+                if ((m[i] & 1) || !contains(area, q, x->dims) || contains(area, p, x->dims) || area->slot == slot) continue;
+                aoi__pairs_add(&x->pairs, watch, slot);
+                aoi__watch_dirty(space, watch);
+            }
+        }
+    }
+}
+
+/* The pairs of a slot that has gone from p to q at once. */
+static void slot_jump(struct aoi_space *space, uint32_t slot, const uint32_t *p, const uint32_t *q, uint32_t axis)
+{
+    struct crosslist *x = space->index;
+    for (uint32_t i = x->pairs.of[AOI__SLOT][slot].n; i-- > 0;) { /* from the end: the last one takes the place of what goes */
+        uint32_t watch = x->pairs.of[AOI__SLOT][slot].id[i];
+        if (contains(&x->area.at[watch], q, x->dims)) continue;
+        aoi__pairs_remove_at(&x->pairs, AOI__SLOT, slot, i);
+        aoi__watch_dirty(space, watch);
+    }
+    find_watches(space, slot, p, q, axis);
+}
+
+/* The slot passes the boundaries in `range`: all those of class c between p and q on axis a. Going up it enters a box by its lo and leaves it by its
+ * hi, so that a box of which it passes both, or stops on one, is judged at one of them only. */
+static void slot_cross(struct aoi_space *space, uint32_t slot, const uint32_t *p, const uint32_t *q, uint32_t a, uint32_t c, struct aoi__range range)
+{
+    struct crosslist *x = space->index;
+    uint32_t enter = p[a] < q[a] ? 0 : 1; /* the kind of boundary by which it enters */
+    const uint64_t *m;
+    for (uint32_t n; (m = aoi__axis_next(&x->bound[a][c], &range, &n)) != NULL;) {
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t watch = (uint32_t)m[i] / 2;
+            const struct area *area = &x->area.at[watch];
+            bool enters = (m[i] & 1) == enter;
+            if (!contains(area, enters ? q : p, x->dims) || first_out(area, enters ? p : q, x->dims) != a || area->slot == slot) continue;
+            (enters ? aoi__pairs_add : aoi__pairs_remove)(&x->pairs, watch, slot);
+            aoi__watch_dirty(space, watch);
+        }
+    }
+}
+
+/* Brings the slot's pairs from p to q. */
+static void slot_update(struct aoi_space *space, uint32_t slot, const uint32_t *p, const uint32_t *q)
+{
+    struct crosslist *x = space->index;
+    struct aoi__range range[3][CLASSES];
+    uint64_t sweep = 0, slab;
+    for (uint32_t a = 0; a < x->dims; a++) {
+        if (p[a] == q[a]) continue;
+        for (uint32_t c = 0; c < CLASSES; c++) {
+            const struct aoi__axis *axis = &x->bound[a][c];
+            if (axis->n == 0) continue;
+            range[a][c] = p[a] < q[a] ? aoi__axis_seek(axis, p[a], q[a]) : aoi__axis_seek(axis, q[a], p[a]);
+            sweep += aoi__axis_count(axis, &range[a][c]);
+        }
+    }
+    if (sweep > FEW) {
+        uint32_t axis = best_stab(x, q, &slab);
+        if (slab + x->pairs.of[AOI__SLOT][slot].n < sweep) {
+            slot_jump(space, slot, p, q, axis);
+            return;
+        }
+    }
+    for (uint32_t a = 0; a < x->dims; a++) {
+        if (p[a] == q[a]) continue;
+        for (uint32_t c = 0; c < CLASSES; c++)
+            if (x->bound[a][c].n > 0) slot_cross(space, slot, p, q, a, c, range[a][c]);
+    }
+}
+
+static void crosslist_insert(struct aoi_space *space, uint32_t slot)
+{
+    struct crosslist *x = space->index;
+    slot_reserve(x, slot);
+    uint32_t *q = at(x, slot);
+    order(x->dims, space->hot[slot].pos, q);
+    for (uint32_t a = 0; a < x->dims; a++) aoi__axis_insert(&x->place[a], aoi__marker(q[a], slot));
+    uint64_t cost;
+    find_watches(space, slot, nowhere, q, best_stab(x, q, &cost));
+}
+
+static void crosslist_erase(struct aoi_space *space, uint32_t slot)
+{
+    struct crosslist *x = space->index;
+    const uint32_t *p = at(x, slot);
+    const struct aoi__list *holders = &x->pairs.of[AOI__SLOT][slot];
+    while (holders->n > 0) {
+        aoi__watch_dirty(space, holders->id[holders->n - 1]);
+        aoi__pairs_remove_at(&x->pairs, AOI__SLOT, slot, holders->n - 1);
+    }
+    for (uint32_t a = 0; a < x->dims; a++) aoi__axis_erase(&x->place[a], aoi__marker(p[a], slot));
+}
+
+static void crosslist_move(struct aoi_space *space, uint32_t slot, const float from[3])
+{
+    struct crosslist *x = space->index;
+    uint32_t *p = at(x, slot), q[3];
+    order(x->dims, space->hot[slot].pos, q);
+    for (uint32_t a = 0; a < x->dims; a++) CHECK(aoi__order(from[a]) == p[a]);
+    slot_update(space, slot, p, q);
+    for (uint32_t a = 0; a < x->dims; a++) {
+        if (p[a] != q[a]) aoi__axis_move(&x->place[a], aoi__marker(p[a], slot), aoi__marker(q[a], slot));
+        p[a] = q[a];
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- a watch moves */
+
+/* The set of a watch whose box goes from `old` to `area` at once; `range` is the slab: all places in the box, by one axis. Whether it changed. */
+static bool watch_jump(struct crosslist *x, uint32_t watch, const struct area *old, const struct area *area, uint32_t axis, struct aoi__range range)
+{
+    const struct aoi__list *set = &x->pairs.of[AOI__WATCH][watch];
+    uint32_t before = set->n;
+    for (uint32_t i = set->n; i-- > 0;)
+        if (!contains(area, at(x, set->id[i]), x->dims)) aoi__pairs_remove_at(&x->pairs, AOI__WATCH, watch, i);
+    uint32_t kept = set->n;
+    const uint64_t *m;
+    for (uint32_t n; (m = aoi__axis_next(&x->place[axis], &range, &n)) != NULL;) {
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t slot = (uint32_t)m[i];
+            const uint32_t *p = at(x, slot);
+            if (contains(area, p, x->dims) && !contains(old, p, x->dims) && slot != area->slot) aoi__pairs_add(&x->pairs, watch, slot);
+        }
+    }
+    return kept < before || set->n > kept;
+}
+
+/* A boundary of a watch passes the places in `range`, on axis a. Those that the box `with` contains and the box `without` does not, this axis being the
+ * first that keeps them out, are gained or else lost. Whether the set changed. */
+static bool watch_cross(struct crosslist *x, uint32_t watch, const struct area *with, const struct area *without, bool gained, uint32_t a,
+                        struct aoi__range range)
+{
+    uint64_t before = x->pairs.n;
+    const uint64_t *m;
+    for (uint32_t n; (m = aoi__axis_next(&x->place[a], &range, &n)) != NULL;) {
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t slot = (uint32_t)m[i];
+            const uint32_t *p = at(x, slot);
+            if (!contains(with, p, x->dims) || first_out(without, p, x->dims) != a || slot == with->slot) continue;
+            (gained ? aoi__pairs_add : aoi__pairs_remove)(&x->pairs, watch, slot);
+        }
+    }
+    return x->pairs.n != before;
+}
+
+/* The places that each boundary passes, and about how many. What is in only one of the two boxes, on an axis, stands between the two lo's or between
+ * the two hi's, never in both intervals; and it is in the new box iff that boundary moves outward. */
+static uint64_t passed_places(const struct crosslist *x, const struct area *old, const struct area *area, struct aoi__range range[3][2])
+{
+    uint64_t n = 0;
+    for (uint32_t a = 0; a < x->dims; a++) {
+        const struct aoi__axis *axis = &x->place[a];
+        uint32_t lo[2] = {old->lo[a], area->lo[a]}, hi[2] = {old->hi[a], area->hi[a]};
+        range[a][0] = lo[0] < lo[1] ? aoi__axis_seek(axis, lo[0], lo[1] - 1) : aoi__axis_seek(axis, lo[1], lo[0] - 1);
+        range[a][1] = hi[0] < hi[1] ? aoi__axis_seek(axis, hi[0] + 1, hi[1]) : aoi__axis_seek(axis, hi[1] + 1, hi[0]);
+        n += aoi__axis_count(axis, &range[a][0]) + aoi__axis_count(axis, &range[a][1]);
+    }
+    return n;
+}
+
+/* Brings the watch's set from old to area. Whether it changed. */
+static bool watch_update(struct crosslist *x, uint32_t watch, const struct area *old, const struct area *area)
+{
+    struct aoi__range range[3][2];
+    uint64_t sweep = old->active ? passed_places(x, old, area, range) : UINT64_MAX, slab;
+    if (sweep > FEW) {
+        uint32_t axis = 0;
+        struct aoi__range places = best_slab(x, area, &axis, &slab);
+        if (slab + x->pairs.of[AOI__WATCH][watch].n < sweep) return watch_jump(x, watch, old, area, axis, places);
+    }
+    bool changed = false;
+    for (uint32_t a = 0; a < x->dims; a++) {
+        bool gained[2] = {area->lo[a]<old->lo[a], area->hi[a]> old->hi[a]};
+        for (int side = 0; side < 2; side++) {
+            const struct area *with = gained[side] ? area : old, *without = gained[side] ? old : area;
+            changed |= watch_cross(x, watch, with, without, gained[side], a, range[a][side]);
+        }
+    }
+    return changed;
+}
+
+static void crosslist_watch_set(struct aoi_space *space, uint32_t watch)
+{
+    struct crosslist *x = space->index;
+    watch_reserve(x, watch);
+    const struct aoi__watch *w = &space->watches.at[watch];
+    struct area old = x->area.at[watch], area = old;
+    area.slot = w->slot;
+    area.active = true;
+    order(x->dims, w->lo, area.lo);
+    order(x->dims, w->hi, area.hi);
+    for (uint32_t a = 0; a < x->dims; a++) {
+        CHECK(area.lo[a] <= area.hi[a]);
+        bounds_move(x, watch, a, &old, &area);
+    }
+    x->area.at[watch] = area;
+    if (watch_update(x, watch, &old, &area)) aoi__watch_dirty(space, watch);
+}
+
+static void crosslist_watch_clear(struct aoi_space *space, uint32_t watch)
+{
+    struct crosslist *x = space->index;
+    if (watch >= x->area.n || !x->area.at[watch].active) return;
+    struct area area = no_area;
+    for (uint32_t a = 0; a < x->dims; a++) bounds_move(x, watch, a, &x->area.at[watch], &area);
+    x->area.at[watch] = area;
+    const struct aoi__list *set = &x->pairs.of[AOI__WATCH][watch];
+    if (set->n > 0) aoi__watch_dirty(space, watch);
+    while (set->n > 0) aoi__pairs_remove_at(&x->pairs, AOI__WATCH, watch, set->n - 1);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- reading */
+
+static void crosslist_gather(struct aoi_space *space, uint32_t watch, aoi__slots *out)
+{
+    const struct crosslist *x = space->index;
+    if (watch >= x->area.n) return;
+    const struct aoi__list *set = &x->pairs.of[AOI__WATCH][watch];
+    if (set->n == 0) return;
+    array_reserve(out, (size_t)out->n + set->n);
+    memcpy(out->at + out->n, set->id, set->n * sizeof *out->at);
+    out->n += set->n;
+}
+
+/* The watches that hold it now; those that held it, and no longer do, were marked when they lost it. */
+static void crosslist_notify(struct aoi_space *space, uint32_t slot, const float from[3])
+{
+    (void)from;
+    const struct crosslist *x = space->index;
+    const struct aoi__list *holders = &x->pairs.of[AOI__SLOT][slot];
+    for (uint32_t i = 0; i < holders->n; i++) aoi__watch_dirty(space, holders->id[i]);
+}
+
+static void crosslist_resolve(struct aoi_space *space)
+{
+    (void)space; /* everything was marked as it happened */
+}
+
+static void crosslist_scan(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out)
+{
+    const struct crosslist *x = space->index;
+    struct area area = {.slot = AOI__NONE};
+    order(x->dims, lo, area.lo);
+    order(x->dims, hi, area.hi);
+    uint32_t axis = 0;
+    uint64_t cost;
+    struct aoi__range range = best_slab(x, &area, &axis, &cost);
+    const uint64_t *m;
+    for (uint32_t n; (m = aoi__axis_next(&x->place[axis], &range, &n)) != NULL;) {
+        array_reserve(out, (size_t)out->n + n);
+        for (uint32_t i = 0; i < n; i++) { /* written in any case, counted if it lies in the box: nothing to guess wrong */
+            out->at[out->n] = (uint32_t)m[i];
+            out->n += contains(&area, at(x, (uint32_t)m[i]), x->dims);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- life */
+
+static void crosslist_init(struct aoi_space *space)
+{
+    struct crosslist *x = mem_zalloc(sizeof *x);
+    x->dims = space->dims;
+    space->index = x;
+}
+
+static void crosslist_clear(struct aoi_space *space)
+{
+    struct crosslist *x = space->index;
+    for (uint32_t a = 0; a < x->dims; a++) {
+        aoi__axis_clear(&x->place[a]);
+        for (uint32_t c = 0; c < CLASSES; c++) aoi__axis_clear(&x->bound[a][c]);
+    }
+    aoi__pairs_clear(&x->pairs);
+    array_clear(&x->area);
+    free(x->at);
+    free(x);
+    space->index = NULL;
+}
+
+static uint64_t crosslist_bytes(const struct aoi_space *space)
+{
+    const struct crosslist *x = space->index;
+    uint64_t bytes = sizeof *x + aoi__pairs_bytes(&x->pairs);
+    bytes += (uint64_t)x->at_cap * x->dims * sizeof *x->at + (uint64_t)x->area.cap * sizeof *x->area.at;
+    for (uint32_t a = 0; a < x->dims; a++) {
+        bytes += aoi__axis_bytes(&x->place[a]);
+        for (uint32_t c = 0; c < CLASSES; c++) bytes += aoi__axis_bytes(&x->bound[a][c]);
+    }
+    return bytes;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- checks */
+
+static void check_marker(const struct aoi__axis *axis, uint32_t order, uint32_t whose)
+{
+    struct aoi__range range = aoi__axis_seek(axis, order, order);
+    const uint64_t *m;
+    for (uint32_t n; (m = aoi__axis_next(axis, &range, &n)) != NULL;)
+        for (uint32_t i = 0; i < n; i++)
+            if (m[i] == aoi__marker(order, whose)) return;
+    CHECK(!"the marker is where its coordinate says");
+}
+
+/* The axes are sound and hold a marker for everything that is there, where it is now, and nothing else. */
+static void check_axes(const struct aoi_space *space, const struct crosslist *x)
+{
+    uint32_t places = 0, bounds = 0;
+    for (uint32_t s = 0; s < space->slot_n; s++) {
+        if (!aoi__alive(space, s)) continue;
+        places++;
+        for (uint32_t a = 0; a < x->dims; a++) {
+            CHECK(at(x, s)[a] == aoi__order(space->hot[s].pos[a]));
+            check_marker(&x->place[a], at(x, s)[a], s);
+        }
+    }
+    for (uint32_t w = 0; w < x->area.n; w++) {
+        const struct area *area = &x->area.at[w];
+        if (!area->active) continue;
+        bounds += 2;
+        for (uint32_t a = 0; a < x->dims; a++) {
+            uint8_t c = area->class[a];
+            CHECK(area->lo[a] == aoi__order(space->watches.at[w].lo[a]) && area->hi[a] == aoi__order(space->watches.at[w].hi[a]));
+            CHECK(c < CLASSES && length(area, a) <= class_limit[c] && length(area, a) <= x->reach[a][c]);
+            check_marker(&x->bound[a][c], area->lo[a], w * 2);
+            check_marker(&x->bound[a][c], area->hi[a], w * 2 + 1);
+        }
+    }
+    for (uint32_t a = 0; a < x->dims; a++) {
+        uint32_t n = 0;
+        for (uint32_t c = 0; c < CLASSES; c++) {
+            aoi__axis_validate(&x->bound[a][c]);
+            n += x->bound[a][c].n;
+        }
+        aoi__axis_validate(&x->place[a]);
+        CHECK(x->place[a].n == places && n == bounds);
+    }
+}
+
+/* The sets are what the coordinates in the space say. */
+static void check_sets(const struct aoi_space *space, const struct crosslist *x)
+{
+    uint32_t *met = mem_zalloc(((size_t)space->slot_n + 1) * sizeof *met); /* met[s] == w + 1 iff s stands in the set of w */
+    for (uint32_t w = 0; w < space->watches.n; w++) {
+        const struct aoi__watch *watch = &space->watches.at[w];
+        bool active = w < x->area.n && x->area.at[w].active;
+        CHECK(active == watch->active && (!active || x->area.at[w].slot == watch->slot));
+        uint32_t n = w < x->area.n ? x->pairs.of[AOI__WATCH][w].n : 0;
+        CHECK(active || n == 0);
+        if (!active) continue;
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t s = x->pairs.of[AOI__WATCH][w].id[i];
+            CHECK(s < space->slot_n && aoi__alive(space, s) && met[s] != w + 1);
+            met[s] = w + 1;
+        }
+        for (uint32_t s = 0; s < space->slot_n; s++) {
+            if (!aoi__alive(space, s)) continue;
+            bool holds = s != watch->slot && aoi__inside(space->hot[s].pos, watch->lo, watch->hi, x->dims);
+            CHECK(holds == (met[s] == w + 1));
+        }
+    }
+    free(met);
+}
+
+static void crosslist_validate(const struct aoi_space *space)
+{
+    const struct crosslist *x = space->index;
+    check_axes(space, x);
+    aoi__pairs_validate(&x->pairs);
+    check_sets(space, x);
+}
+
+const struct aoi__index_ops aoi__crosslist_ops = {
+    .name = "crosslist",
+    .init = crosslist_init,
+    .clear = crosslist_clear,
+    .insert = crosslist_insert,
+    .erase = crosslist_erase,
+    .move = crosslist_move,
+    .watch_set = crosslist_watch_set,
+    .watch_clear = crosslist_watch_clear,
+    .gather = crosslist_gather,
+    .notify = crosslist_notify,
+    .resolve = crosslist_resolve,
+    .scan = crosslist_scan,
+    .bytes = crosslist_bytes,
+    .validate = crosslist_validate,
+};

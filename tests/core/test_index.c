@@ -1,0 +1,573 @@
+/* test_index.c: both indexes, driven directly and compared with brute force.
+ *
+ * AOI_SEED=n replays a run: the seed is printed at the start of each random test.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "core/space.h"
+
+/* A space made by hand. Player w belongs to watch w and is what shows whether the watch was marked. */
+struct rig {
+    struct aoi_space space;
+    uint64_t rng;
+    uint32_t slots, watches; /* at most */
+    double side, unit;       /* positions are within +-side, in whole units if unit is not 0 */
+    /* what a flush must tell, by slot and by watch */
+    bool *touched;    /* added, moved, removed or changed since the last flush */
+    float (*from)[3]; /* where it was then */
+    bool *changed;    /* the watch has changed since the last flush */
+    uint8_t *held;    /* [w * slots + s]: held at the last flush */
+    uint32_t *owner;  /* by slot: its watch, AOI__NONE */
+    aoi__slots found;
+};
+
+static uint64_t chance(struct rig *r)
+{
+    r->rng += 0x9e3779b97f4a7c15u; /* splitmix64 */
+    uint64_t z = r->rng;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static uint32_t below(struct rig *r, uint32_t n)
+{
+    return (uint32_t)(chance(r) % n);
+}
+
+static double between(struct rig *r, double lo, double hi)
+{
+    return lo + (hi - lo) * (double)(chance(r) >> 11) / 9007199254740992.0;
+}
+
+static uint64_t seed(void)
+{
+    const char *given = getenv("AOI_SEED");
+    uint64_t s = given != NULL ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
+    print_message("AOI_SEED=%llu\n", (unsigned long long)s);
+    return s;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the rig */
+
+static void rig_init(struct rig *r, const struct aoi__index_ops *ops, uint32_t dims, uint32_t slots, uint32_t watches)
+{
+    *r = (struct rig){.slots = slots, .watches = watches, .side = 100, .rng = 1};
+    struct aoi_space *s = &r->space;
+    s->dims = s->set.dimensions = dims;
+    s->set.cell_size = AOI_CELL_SIZE_DEFAULT;
+    s->set.cell_range = 1;
+    s->ops = ops;
+    s->alive = mem_zalloc((slots / 32 + 1) * sizeof *s->alive);
+    array_reserve(&s->dirty, watches / 64 + 1);
+    s->dirty.n = s->dirty.cap;
+    memset(s->dirty.at, 0, s->dirty.n * sizeof *s->dirty.at);
+    r->touched = mem_zalloc(slots * sizeof *r->touched);
+    r->from = mem_zalloc(slots * sizeof *r->from);
+    r->changed = mem_zalloc(watches * sizeof *r->changed);
+    r->held = mem_zalloc((size_t)watches * slots);
+    r->owner = mem_alloc(slots * sizeof *r->owner);
+    memset(r->owner, 0xff, slots * sizeof *r->owner);
+    ops->init(s);
+}
+
+static void rig_clear(struct rig *r)
+{
+    struct aoi_space *s = &r->space;
+    s->ops->validate(s);
+    s->ops->clear(s);
+    for (uint32_t w = 0; w < s->watches.n; w++) array_clear(&s->watches.at[w].players);
+    array_clear(&s->watches);
+    array_clear(&s->dirty);
+    array_clear(&r->found);
+    free(s->hot);
+    free(s->alive);
+    free(r->touched);
+    free(r->from);
+    free(r->changed);
+    free(r->held);
+    free(r->owner);
+}
+
+static bool alive(const struct rig *r, uint32_t slot)
+{
+    return slot < r->space.slot_n && aoi__alive(&r->space, slot);
+}
+
+static void touch(struct rig *r, uint32_t slot)
+{
+    if (!r->touched[slot]) memcpy(r->from[slot], r->space.hot[slot].pos, sizeof r->from[slot]);
+    r->touched[slot] = true;
+}
+
+static void insert(struct rig *r, uint32_t slot, const float pos[3])
+{
+    struct aoi_space *s = &r->space;
+    if (slot >= s->slot_n) { /* always somewhere else: nobody may keep a pointer */
+        struct aoi__hot *hot = mem_zalloc((slot + 1) * sizeof *hot);
+        if (s->slot_n > 0) memcpy(hot, s->hot, s->slot_n * sizeof *hot);
+        free(s->hot);
+        s->hot = hot;
+        s->slot_n = s->slot_cap = slot + 1;
+    }
+    memcpy(s->hot[slot].pos, pos, sizeof s->hot[slot].pos);
+    if (s->dims == 2) s->hot[slot].pos[2] = 0;
+    s->alive[slot >> 5] |= 1u << (slot & 31);
+    s->entity_n++;
+    touch(r, slot);
+    s->ops->insert(s, slot);
+    s->ops->notify(s, slot, s->hot[slot].pos);
+}
+
+static void move(struct rig *r, uint32_t slot, const float pos[3])
+{
+    struct aoi_space *s = &r->space;
+    float from[3];
+    touch(r, slot);
+    memcpy(from, s->hot[slot].pos, sizeof from);
+    memcpy(s->hot[slot].pos, pos, sizeof from);
+    if (s->dims == 2) s->hot[slot].pos[2] = 0;
+    s->ops->move(s, slot, from);
+}
+
+static void watch_set(struct rig *r, uint32_t watch, uint32_t slot, const float lo[3], const float hi[3])
+{
+    struct aoi_space *s = &r->space;
+    while (s->watches.n <= watch) {
+        *array_add(&s->watches) = (struct aoi__watch){.slot = AOI__NONE};
+        *array_add(&s->watches.at[s->watches.n - 1].players) = s->watches.n - 1;
+    }
+    struct aoi__watch *w = &s->watches.at[watch];
+    w->slot = slot;
+    if (slot != AOI__NONE) r->owner[slot] = watch;
+    memcpy(w->lo, lo, sizeof w->lo);
+    memcpy(w->hi, hi, sizeof w->hi);
+    w->active = true;
+    r->changed[watch] = true;
+    s->ops->watch_set(s, watch);
+}
+
+static void watch_clear(struct rig *r, uint32_t watch)
+{
+    struct aoi_space *s = &r->space;
+    struct aoi__watch *w = &s->watches.at[watch];
+    s->ops->watch_clear(s, watch);
+    if (w->slot != AOI__NONE) r->owner[w->slot] = AOI__NONE;
+    w->slot = AOI__NONE;
+    w->active = false;
+    r->changed[watch] = true;
+}
+
+static void erase(struct rig *r, uint32_t slot)
+{
+    struct aoi_space *s = &r->space;
+    if (r->owner[slot] != AOI__NONE) watch_clear(r, r->owner[slot]);
+    touch(r, slot);
+    s->ops->notify(s, slot, r->from[slot]);
+    s->ops->erase(s, slot);
+    s->alive[slot >> 5] &= ~(1u << (slot & 31));
+    s->entity_n--;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- checks */
+
+static bool holds(const struct rig *r, uint32_t watch, uint32_t slot)
+{
+    const struct aoi__watch *w = &r->space.watches.at[watch];
+    return w->active && slot != w->slot && aoi__inside(r->space.hot[slot].pos, w->lo, w->hi, r->space.dims);
+}
+
+/* found holds exactly the living slots that lie in the box, but `but`, each once. */
+static void check_found(struct rig *r, const float lo[3], const float hi[3], uint32_t but)
+{
+    const struct aoi_space *s = &r->space;
+    uint8_t *times = mem_zalloc(s->slot_n + 1);
+    for (uint32_t i = 0; i < r->found.n; i++) {
+        assert_true(r->found.at[i] < s->slot_n);
+        times[r->found.at[i]]++;
+    }
+    for (uint32_t i = 0; i < s->slot_n; i++) {
+        bool want = aoi__alive(s, i) && i != but && aoi__inside(s->hot[i].pos, lo, hi, s->dims);
+        if (times[i] != want) fail_msg("slot %u is found %u times, not %u", i, times[i], want);
+    }
+    free(times);
+    r->found.n = 0;
+}
+
+static void check_watch(struct rig *r, uint32_t watch)
+{
+    const struct aoi__watch *w = &r->space.watches.at[watch];
+    if (!w->active) return;
+    r->space.ops->gather(&r->space, watch, &r->found);
+    check_found(r, w->lo, w->hi, w->slot);
+}
+
+static void check_scan(struct rig *r, const float lo[3], const float hi[3])
+{
+    r->space.ops->scan(&r->space, lo, hi, &r->found);
+    check_found(r, lo, hi, AOI__NONE);
+}
+
+/* The flush: everything touched is notified; whoever holds it, or held it and has not changed itself, must be marked. */
+static void flush(struct rig *r)
+{
+    struct aoi_space *s = &r->space;
+    for (uint32_t i = 0; i < s->slot_n; i++)
+        if (r->touched[i] && aoi__alive(s, i)) s->ops->notify(s, i, r->from[i]);
+    s->ops->resolve(s);
+    for (uint32_t w = 0; w < s->watches.n; w++) {
+        bool dirty = s->dirty.at[w / 64] >> (w % 64) & 1;
+        for (uint32_t i = 0; i < s->slot_n; i++) {
+            uint8_t *held = &r->held[(size_t)w * r->slots + i];
+            bool now = aoi__alive(s, i) && holds(r, w, i);
+            bool must = r->touched[i] && (now || (*held && s->watches.at[w].active && !r->changed[w]));
+            if (must && !dirty) fail_msg("watch %u does not hear of slot %u, which it %s", w, i, now ? "holds" : "held");
+            *held = now;
+        }
+        r->changed[w] = false;
+    }
+    memset(r->touched, 0, r->slots * sizeof *r->touched);
+    memset(s->dirty.at, 0, s->dirty.n * sizeof *s->dirty.at);
+    s->changed = false;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- random runs */
+
+/* A coordinate as the core would store it. */
+static float clean(const struct rig *r, double v)
+{
+    if (r->unit > 0) v = round(v / r->unit) * r->unit;
+    if (v > (double)AOI_COORD_MAX) v = (double)AOI_COORD_MAX;
+    if (v < -(double)AOI_COORD_MAX) v = -(double)AOI_COORD_MAX;
+    float f = (float)v;
+    return fpclassify(f) == FP_NORMAL ? f : 0;
+}
+
+static void random_place(struct rig *r, float pos[3])
+{
+    /* here and there close to 0 by many orders of magnitude, where sums round hardest */
+    double scale = r->unit == 0 && below(r, 16) == 0 ? pow(10, between(r, -36, 0)) : 1;
+    for (int a = 0; a < 3; a++) pos[a] = clean(r, between(r, -r->side, r->side) * scale);
+}
+
+static void random_step(struct rig *r, float pos[3])
+{
+    double step = r->unit > 0 ? 1.4 * r->unit : r->side * (below(r, 2) ? 0.002 : 0.03);
+    for (int a = 0; a < 3; a++)
+        if (below(r, 3) > 0) pos[a] = clean(r, (double)pos[a] + between(r, -step, step));
+}
+
+static void random_move(struct rig *r, uint32_t slot)
+{
+    float pos[3];
+    uint32_t how = below(r, 8);
+    memcpy(pos, r->space.hot[slot].pos, sizeof pos);
+    if (how == 0) random_place(r, pos);
+    if (how == 1) pos[below(r, r->space.dims)] *= -1;
+    if (how == 2) memcpy(pos, r->space.hot[alive(r, slot / 2) ? slot / 2 : slot].pos, sizeof pos);
+    if (how > 2) random_step(r, pos);
+    for (int a = 0; a < 3; a++) pos[a] = pos[a] == 0 ? 0 : pos[a];
+    move(r, slot, pos);
+}
+
+/* Half the edge of a box: from none at all to far past everything. */
+static double random_extent(struct rig *r)
+{
+    switch (below(r, 8)) {
+    case 0: return 0;
+    case 1: return r->side * between(r, 0.5, 3);
+    case 2: return below(r, 4) == 0 ? (double)INFINITY : r->side * 100;
+    default: return r->side * pow(10, between(r, -3, 0)) * 0.5;
+    }
+}
+
+static void random_box(struct rig *r, const float around[3], float lo[3], float hi[3])
+{
+    double extent = random_extent(r);
+    for (int a = 0; a < 3; a++) {
+        if (below(r, 8) == 0) extent = random_extent(r);
+        double e = r->unit > 0 ? round(extent / r->unit) * r->unit : extent;
+        lo[a] = (float)((double)around[a] - e);
+        hi[a] = (float)((double)around[a] + e);
+        if (below(r, 32) == 0) lo[a] = -INFINITY;
+        if (below(r, 32) == 0) hi[a] = INFINITY;
+        if (lo[a] == 0 && below(r, 2)) lo[a] = -0.0f;
+    }
+}
+
+/* The box of the watch follows a place, grows or shrinks by one edge, or becomes another one. */
+static void random_watch(struct rig *r, uint32_t watch)
+{
+    const struct aoi_space *s = &r->space;
+    bool known = watch < s->watches.n && s->watches.at[watch].active;
+    float lo[3], hi[3], at[3];
+    uint32_t slot = AOI__NONE, how = below(r, 6);
+    if (known) {
+        slot = s->watches.at[watch].slot;
+    } else if (below(r, 2) && s->slot_n > 0) {
+        slot = below(r, s->slot_n);
+        if (!alive(r, slot) || r->owner[slot] != AOI__NONE) slot = AOI__NONE;
+    }
+    if (!known || how < 2) {
+        if (slot == AOI__NONE)
+            random_place(r, at);
+        else
+            memcpy(at, s->hot[slot].pos, sizeof at);
+        random_box(r, at, lo, hi);
+    } else {
+        memcpy(lo, s->watches.at[watch].lo, sizeof lo);
+        memcpy(hi, s->watches.at[watch].hi, sizeof hi);
+        double step = how == 2 ? r->side : r->unit > 0 ? 2 * r->unit : r->side * 0.02;
+        for (int a = 0; a < 3; a++) {
+            double by = clean(r, between(r, -step, step));
+            if (how != 3) lo[a] = (float)((double)lo[a] + by);
+            if (how != 4) hi[a] = (float)((double)hi[a] + by);
+            if (lo[a] > hi[a]) lo[a] = hi[a];
+        }
+    }
+    watch_set(r, watch, slot, lo, hi);
+}
+
+static void random_command(struct rig *r)
+{
+    uint32_t slot = below(r, r->slots), watch = below(r, r->watches), what = below(r, 64);
+    float pos[3], lo[3], hi[3];
+    if (!alive(r, slot)) {
+        random_place(r, pos);
+        if (what < 40) insert(r, slot, pos);
+    } else if (what < 6) {
+        erase(r, slot);
+    } else if (what < 40) {
+        random_move(r, slot);
+        if (r->owner[slot] != AOI__NONE && below(r, 4) > 0) random_watch(r, r->owner[slot]);
+    } else if (what < 42) {
+        touch(r, slot); /* its payload, say */
+    }
+    if (what >= 42 && what < 46 && watch < r->space.watches.n) watch_clear(r, watch);
+    if (what >= 46 && what < 58) random_watch(r, watch);
+    if (what >= 58 && what < 62) {
+        random_place(r, pos);
+        random_box(r, pos, lo, hi);
+        check_scan(r, lo, hi);
+    }
+    if (what >= 62) flush(r);
+    if (r->space.watches.n > 0) check_watch(r, below(r, r->space.watches.n));
+}
+
+static void run(const struct aoi__index_ops *ops, uint32_t dims, uint32_t slots, uint32_t watches, double side, double unit, uint32_t steps)
+{
+    struct rig r;
+    uint64_t start = seed();
+    rig_init(&r, ops, dims, slots, watches);
+    r.rng = start;
+    r.side = side;
+    r.unit = unit;
+    for (uint32_t i = 0; i < steps; i++) {
+        random_command(&r);
+        if (i % 32 != 0) continue;
+        ops->validate(&r.space);
+        for (uint32_t w = 0; w < r.space.watches.n; w++) check_watch(&r, w);
+    }
+    assert_true(ops->bytes(&r.space) > 0);
+    rig_clear(&r);
+}
+
+#define BOTH(name)                             \
+    static void name##_grid(void **state)      \
+    {                                          \
+        (void)state;                           \
+        name(&aoi__grid_ops);                  \
+    }                                          \
+    static void name##_crosslist(void **state) \
+    {                                          \
+        (void)state;                           \
+        name(&aoi__crosslist_ops);             \
+    }
+
+static void a_wide_world_matches_brute_force(const struct aoi__index_ops *ops)
+{
+    run(ops, 2, 150, 60, 1000, 0, 6000);
+    run(ops, 3, 150, 60, 300, 0, 6000);
+}
+BOTH(a_wide_world_matches_brute_force)
+
+static void coordinates_that_tie_match_brute_force(const struct aoi__index_ops *ops)
+{
+    run(ops, 2, 120, 60, 8, 1, 8000);
+    run(ops, 3, 120, 60, 4, 1, 8000);
+    run(ops, 2, 120, 60, 64, 32, 6000); /* on the lines of the grid's cells */
+}
+BOTH(coordinates_that_tie_match_brute_force)
+
+static void coordinates_at_the_limit_match_brute_force(const struct aoi__index_ops *ops)
+{
+    run(ops, 2, 100, 50, (double)AOI_COORD_MAX, 0, 4000);
+    run(ops, 3, 100, 50, (double)AOI_COORD_MAX, 1 << 20, 4000);
+}
+BOTH(coordinates_at_the_limit_match_brute_force)
+
+static void a_tiny_world_matches_brute_force(const struct aoi__index_ops *ops)
+{
+    run(ops, 2, 100, 50, 1e-3, 0, 4000);
+}
+BOTH(a_tiny_world_matches_brute_force)
+
+/* ------------------------------------------------------------------------------------------------------------- crowds */
+
+/* A box around a slot's place. */
+static void watch_around(struct rig *r, uint32_t watch, uint32_t slot, float extent)
+{
+    float lo[3], hi[3];
+    for (int a = 0; a < 3; a++) {
+        lo[a] = r->space.hot[slot].pos[a] - extent;
+        hi[a] = r->space.hot[slot].pos[a] + extent;
+    }
+    watch_set(r, watch, slot, lo, hi);
+}
+
+/* Enough that the axes have many chunks, and all watch and move: a little, and now and then across the world; a few see everything. */
+static void a_crowd_that_watches_and_teleports_matches_brute_force(const struct aoi__index_ops *ops)
+{
+    enum { N = 1500 };
+    static const float extents[8] = {5, 5, 5, 25, 25, 100, 100, 5000};
+    struct rig r;
+    uint64_t start = seed();
+    rig_init(&r, ops, 2, N, N);
+    r.rng = start;
+    r.side = 250;
+    for (uint32_t i = 0; i < N; i++) {
+        float pos[3];
+        random_place(&r, pos);
+        insert(&r, i, pos);
+        watch_around(&r, i, i, extents[i % 8 == 7 && i > 64 ? 0 : i % 8]);
+    }
+    for (uint32_t i = 0; i < 8 * N; i++) {
+        uint32_t slot = below(&r, N);
+        if (i % 64 == 0) erase(&r, slot);
+        if (i % 64 == 0) insert(&r, slot, r.space.hot[slot].pos);
+        random_move(&r, slot);
+        watch_around(&r, slot, slot, extents[below(&r, 64) == 0 ? below(&r, 8) : slot % 7]);
+        check_watch(&r, below(&r, N));
+        if (i % N == 0) ops->validate(&r.space);
+        if (i % (2 * N) == N) flush(&r);
+    }
+    rig_clear(&r);
+}
+BOTH(a_crowd_that_watches_and_teleports_matches_brute_force)
+
+/* All on one spot, on its floor, and away again: nothing depends on where a tie stands. */
+static void a_crowd_on_one_spot_comes_and_goes(const struct aoi__index_ops *ops)
+{
+    enum { N = 400 };
+    struct rig r;
+    uint64_t start = seed();
+    rig_init(&r, ops, 3, N, N);
+    r.rng = start;
+    for (uint32_t i = 0; i < N; i++) {
+        insert(&r, i, (const float[3]){(float)i, (float)(i * i % 101), 0});
+        watch_around(&r, i, i, 10);
+    }
+    for (int turn = 0; turn < 3; turn++) {
+        for (uint32_t i = 0; i < N; i++) {
+            move(&r, i, (const float[3]){10, 10, 0});
+            watch_around(&r, i, i, i % 2 ? 10 : 0);
+            check_watch(&r, i);
+        }
+        ops->validate(&r.space);
+        flush(&r);
+        for (uint32_t i = 0; i < N; i++) {
+            move(&r, i, (const float[3]){(float)(10 + (int)below(&r, 3) * 10 - 10), 0, turn < 2 ? 0 : (float)(i % 40)}); /* many exactly on an edge */
+            watch_around(&r, i, i, 10);
+            check_watch(&r, i);
+        }
+        ops->validate(&r.space);
+        flush(&r);
+    }
+    for (uint32_t i = 0; i < N; i++) erase(&r, (i * 7 + 3) % N);
+    check_scan(&r, (const float[3]){-INFINITY, -INFINITY, -INFINITY}, (const float[3]){INFINITY, INFINITY, INFINITY});
+    rig_clear(&r);
+}
+BOTH(a_crowd_on_one_spot_comes_and_goes)
+
+/* ------------------------------------------------------------------------------------------------------------- single cases */
+
+static void edges_are_inclusive_from_every_side(const struct aoi__index_ops *ops)
+{
+    struct rig r;
+    rig_init(&r, ops, 2, 4, 2);
+    insert(&r, 0, (const float[3]){0, 0, 0});
+    watch_around(&r, 0, 0, 5);
+    insert(&r, 1, (const float[3]){20, 0, 0});
+    static const float stops[][2] = {{5, 0},     {-5, 0}, {5, 0}, {6, 0},  {-6, 0},  {-5, 5}, {5, -5},
+                                     {5, -5.1f}, {5, -5}, {0, 0}, {20, 0}, {-5, -5}, {-20, 0}};
+    for (size_t i = 0; i < sizeof stops / sizeof stops[0]; i++) {
+        move(&r, 1, (const float[3]){stops[i][0], stops[i][1], 0});
+        check_watch(&r, 0);
+        flush(&r);
+    }
+    for (int i = 0; i < 9; i++) { /* and the watch past the entity, stopping with either edge on it */
+        move(&r, 0, (const float[3]){(float)(i * 5 - 40), 0, 0});
+        watch_around(&r, 0, 0, 5);
+        check_watch(&r, 0);
+        flush(&r);
+    }
+    rig_clear(&r);
+}
+BOTH(edges_are_inclusive_from_every_side)
+
+static void a_watch_is_reused_by_another_entity(const struct aoi__index_ops *ops)
+{
+    struct rig r;
+    rig_init(&r, ops, 2, 4, 2);
+    insert(&r, 0, (const float[3]){0, 0, 0});
+    insert(&r, 1, (const float[3]){1, 1, 0});
+    watch_around(&r, 0, 0, 5);
+    check_watch(&r, 0);
+    watch_clear(&r, 0);
+    watch_clear(&r, 0); /* it has no area any more: fine */
+    watch_around(&r, 0, 1, 5);
+    check_watch(&r, 0); /* 0, not 1 */
+    watch_clear(&r, 0);
+    watch_set(&r, 0, AOI__NONE, (const float[3]){-1, -1, -1}, (const float[3]){1, 1, 1});
+    check_watch(&r, 0); /* both */
+    erase(&r, 0);
+    insert(&r, 0, (const float[3]){1, -1, 0});
+    check_watch(&r, 0);
+    flush(&r);
+    rig_clear(&r);
+}
+BOTH(a_watch_is_reused_by_another_entity)
+
+static void an_empty_index_finds_nothing(const struct aoi__index_ops *ops)
+{
+    struct rig r;
+    rig_init(&r, ops, 3, 1, 1);
+    check_scan(&r, (const float[3]){-INFINITY, -INFINITY, -INFINITY}, (const float[3]){INFINITY, INFINITY, INFINITY});
+    watch_set(&r, 0, AOI__NONE, (const float[3]){-1, -1, -1}, (const float[3]){1, 1, 1});
+    check_watch(&r, 0);
+    flush(&r);
+    rig_clear(&r);
+}
+BOTH(an_empty_index_finds_nothing)
+
+#define BOTH_OF(name) cmocka_unit_test(name##_grid), cmocka_unit_test(name##_crosslist)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BOTH_OF(an_empty_index_finds_nothing),           BOTH_OF(edges_are_inclusive_from_every_side),
+        BOTH_OF(a_watch_is_reused_by_another_entity),    BOTH_OF(a_wide_world_matches_brute_force),
+        BOTH_OF(coordinates_that_tie_match_brute_force), BOTH_OF(coordinates_at_the_limit_match_brute_force),
+        BOTH_OF(a_tiny_world_matches_brute_force),       BOTH_OF(a_crowd_that_watches_and_teleports_matches_brute_force),
+        BOTH_OF(a_crowd_on_one_spot_comes_and_goes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
