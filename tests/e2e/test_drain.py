@@ -1,0 +1,103 @@
+"""test_drain.py: SIGTERM: what is pending is told, everybody is told that the daemon drains, and it ends in time (CASES row 31)."""
+import signal
+import time
+
+import aoiclient as aoi
+from aoiclient import Closed, Connection, pb
+from harness import Daemon, main, test
+
+S = 5
+
+
+def kind(frame):
+    return frame.WhichOneof("kind")
+
+
+@test
+def pending_changes_are_told_before_the_daemon_ends():
+    for index in (pb.INDEX_GRID, pb.INDEX_CROSSLIST):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with Daemon() as d, Connection(d.port) as mover, Connection(d.port) as gateway:
+                mover.ok(S, aoi.create_space(flush_ms=500, index=index), aoi.add(1, 0, 0, radius=100), *[aoi.add(2 + i, i, 0) for i in range(20)])
+                gateway.ok(S, aoi.subscribe(1, 1), aoi.flush())
+                gateway.ping()
+                assert len(gateway.view(S, 1)) == 20
+                mover.ok(S, aoi.move(*[(2 + i, i, 5.0) for i in range(20)]))
+                time.sleep(0.05)
+                d.signal(number)
+                frames = gateway.frames_until_closed()
+                assert [kind(f) for f in frames if kind(f) != "pong"] == ["deltas", "draining"], frames
+                assert all(gateway.view(S, 1)[2 + i][:2] == (i, 5.0) for i in range(20)), "these closes remove nothing from anybody's view"
+                assert [kind(f) for f in mover.frames_until_closed()] == ["draining"]
+                d.wait()
+
+
+@test
+def a_stalled_reader_cannot_hold_it():
+    with Daemon(drain_timeout_ms=500, out_soft_bytes=1 << 20) as d, Connection(d.port) as mover, Connection(d.port, rcvbuf=4096) as stalled:
+        n = 5000
+        mover.ok(S, aoi.create_space(flush_ms=500), aoi.add(1, 0, 0, radius=100000), *[aoi.add(2 + i, i, 0) for i in range(n)])
+        stalled.ok(S, aoi.subscribe(1, 1))
+        for step in range(100):  # fill its socket and its outbox
+            if mover.query(S, stats=pb.StatsQuery()).skipped:
+                break
+            mover.ok(S, aoi.move(*[(2 + i, i, step + 1) for i in range(n)]), aoi.flush())
+        else:
+            raise AssertionError("the reader does not stall")
+        mover.ok(S, aoi.move((2, 5, 5)))
+        d.signal()
+        d.wait(30)
+
+
+@test
+def commands_while_draining_are_answered_draining_or_the_connection_is_already_closed():
+    with Daemon(drain_timeout_ms=2000, out_soft_bytes=1 << 20) as d, Connection(d.port) as mover, Connection(d.port, rcvbuf=4096) as stalled:
+        n, draining = 5000, False
+        mover.ok(S, aoi.create_space(flush_ms=500), aoi.add(1, 0, 0, radius=100000), *[aoi.add(2 + i, i, 0) for i in range(n)])
+        stalled.ok(S, aoi.subscribe(1, 1))
+        while not mover.query(S, stats=pb.StatsQuery()).skipped:
+            mover.ok(S, aoi.move(*[(2 + i, i, mover.seq) for i in range(n)]), aoi.flush())
+        d.signal()
+        try:
+            while True:
+                reply = mover.call(batch=pb.Batch(space=S, commands=[aoi.move((2, 7, 7))]))
+                codes = [e.code for e in reply.ack.errors] if kind(reply) == "ack" else [reply.error.code]
+                assert set(codes) <= {pb.CODE_DRAINING}, reply
+                draining = draining or bool(codes)
+                assert codes or not draining, "a command was taken after one was refused"
+        except Closed:
+            pass
+        with_notice = [kind(f) for f in mover.log].count("draining")
+        assert with_notice == 1, "told once"
+        print("        commands answered DRAINING: %s" % draining)
+        d.wait(30)
+
+
+@test
+def nobody_new_is_accepted_and_a_second_signal_ends_it_at_once():
+    with Daemon(drain_timeout_ms=60000, out_soft_bytes=1 << 20) as d, Connection(d.port) as mover, Connection(d.port, rcvbuf=4096) as stalled:
+        n = 5000
+        mover.ok(S, aoi.create_space(flush_ms=500), aoi.add(1, 0, 0, radius=100000), *[aoi.add(2 + i, i, 0) for i in range(n)])
+        stalled.ok(S, aoi.subscribe(1, 1))
+        while not mover.query(S, stats=pb.StatsQuery()).skipped:
+            mover.ok(S, aoi.move(*[(2 + i, i, mover.seq) for i in range(n)]), aoi.flush())
+        d.signal()
+        mover.wait("draining")
+        try:
+            late = Connection(d.port, hello=False)
+            late.write(aoi.encode(1, hello=pb.Hello(protocol_version=1)))
+            assert all(kind(f) == "error" for f in late.frames_until_closed())
+        except (ConnectionError, Closed):
+            pass
+        assert d.alive()
+        d.signal()
+        until = time.monotonic() + 30
+        while d.alive():
+            assert time.monotonic() < until, "a second signal exits at once"
+            time.sleep(0.01)
+        d.process.wait()
+        d.process.returncode = 0  # how is not said; that it ends is
+
+
+if __name__ == "__main__":
+    main()
