@@ -1,0 +1,269 @@
+/* aoictl.c: the command line to a running aoid: the table of verbs, help, scripts from standard input, and what to do about refusals. */
+#include "tools/aoictl.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_WORDS 256
+#define DEFAULT_TIMEOUT_MS 5000
+
+volatile sig_atomic_t aoictl_stop; /* set by the signal handler alone */
+
+static const struct verb {
+    const char *name, *words, *help;
+    aoictl_verb *run;
+} verbs[] = {
+    {"ping", "[COUNT]", "ask whether it answers, and how fast", aoictl_ping},
+    {"stats", "[SPACE]", "counters of the daemon or of one space", aoictl_stats},
+    {"spaces", "", "list the spaces with their settings", aoictl_spaces},
+    {"create", "SPACE [SETTING=VALUE]...", "make a space; it stays (persistent=no: until aoictl ends)", aoictl_create},
+    {"destroy", "SPACE", "end a space", aoictl_destroy},
+    {"add", "SPACE ID X,Y[,Z] [FIELD=VALUE]...", "add an entity: radius, layers, extra, payload, upsert=yes", aoictl_add},
+    {"move", "SPACE ID X,Y[,Z] [extra=N]", "move an entity", aoictl_move},
+    {"set", "SPACE ID FIELD=VALUE...", "change radius, layers, payload", aoictl_set},
+    {"remove", "SPACE ID...", "remove entities", aoictl_remove},
+    {"flush", "SPACE [TAG]", "tell every player now what has changed", aoictl_flush},
+    {"query", "SPACE box BOX [layers=BITS]", "entities in X0,Y0,X1,Y1 (3D: X0,Y0,Z0,X1,Y1,Z1)", aoictl_query},
+    {"", "SPACE radius X,Y[,Z] R [layers=BITS]", "entities at most R away", NULL},
+    {"", "SPACE count BOX [layers=BITS]", "how many entities, and how many players look there", NULL},
+    {"", "SPACE entity ID", "everything about one entity", NULL},
+    {"", "SPACE view PLAYER", "what a player was told it sees", NULL},
+    {"watch", "SPACE --unit ID | --box BOX", "print deltas as they come: --include-self --player ID --for SECONDS --count LINES", aoictl_watch},
+    {"replay", "FILE [--space ID]", "drive a trace (csv or csv.xz: t,id,x,y): --speed S | --steps-per-second N, --radius R, --loop", aoictl_replay},
+    {"sleep", "SECONDS", "stay connected so long, in a script", aoictl_sleep},
+};
+
+static void print_help(FILE *out)
+{
+    fprintf(out, "usage: aoictl [--address HOST:PORT] [--timeout MS] [--hold] VERB ...\n"
+                 "       aoictl [...] -          verbs from standard input, one a line\n\n");
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) fprintf(out, "  %-7s %-37s %s\n", verbs[i].name, verbs[i].words, verbs[i].help);
+    fprintf(
+        out,
+        "\n"
+        "  --address HOST:PORT   the daemon; 127.0.0.1:2643 if not given\n"
+        "  --timeout MS          how long to wait for an answer; %d if not given\n"
+        "  --hold                when all is done, stay connected until Ctrl-C\n\n"
+        "Settings of create: dimensions=2|3 index=grid|crosslist shape=box|sphere|cells cell_size=N cell_range=N bounds=BOX extra=yes flush_ms=N\n"
+        "persistent=no if_absent=yes.\n\n"
+        "An entity belongs to the connection that added it: only that connection may move or remove it, and it goes when the connection ends. So "
+        "add\n"
+        "with --hold, or give everything to one aoictl through standard input.\n\n"
+        "Examples:\n"
+        "  aoictl create 1 shape=sphere\n"
+        "  aoictl --hold add 1 42 3,4 radius=50 &     an entity that stays until this aoictl is stopped\n"
+        "  aoictl query 1 box 0,0,10,10\n"
+        "  aoictl watch 1 --unit 42                   what entity 42 sees, as it changes\n"
+        "  printf '%%s\\n' 'add 1 7 0,0' 'sleep 1' 'move 1 7 5,5' 'sleep 1' | aoictl -\n"
+        "  aoictl replay town.csv.xz --space 1 --speed 20 --radius 150\n",
+        DEFAULT_TIMEOUT_MS);
+}
+
+static void print_message(const struct aoictl *ctl, const char *format, va_list args)
+{
+    fflush(stdout);
+    fputs("aoictl: ", stderr);
+    if (ctl->script && ctl->line) fprintf(stderr, "line %zu: ", ctl->line);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+}
+
+int aoictl_bad_usage(const struct aoictl *ctl, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print_message(ctl, format, args);
+    va_end(args);
+    return AOICTL_USAGE;
+}
+
+int aoictl_failed(const struct aoictl *ctl, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print_message(ctl, format, args);
+    va_end(args);
+    return AOICTL_FAILED;
+}
+
+/* What a person can do about a refusal. */
+static const char *advice(int code)
+{
+    switch (code) {
+    case LIBAOI_UNKNOWN_SPACE: return "; see `aoictl spaces`, or make it: aoictl create SPACE";
+    case LIBAOI_UNKNOWN_ENTITY: return "; an entity goes with the connection that added it: see aoictl --help about --hold";
+    case LIBAOI_NOT_OWNER: return "; only the connection that made it may change it: see aoictl --help about --hold and standard input";
+    case LIBAOI_DUPLICATE_SPACE: return "; with if_absent=yes a space that is there with the same settings is no error";
+    case LIBAOI_DUPLICATE_ENTITY: return "; with upsert=yes one's own entity is written over";
+    case LIBAOI_LIMIT_EXCEEDED: return "; see the [limits] of the daemon's configuration";
+    case LIBAOI_DRAINING: return "; the daemon is about to exit, try again when it runs again";
+    default: return "";
+    }
+}
+
+int aoictl_call_failed(const struct aoictl *ctl)
+{
+    return aoictl_failed(ctl, "%s%s", libaoi_error(ctl->c), advice(libaoi_refused_code(ctl->c)));
+}
+
+static void on_ack(void *ctx, const struct libaoi_ack *ack)
+{
+    struct aoictl *ctl = ctx;
+    for (size_t i = 0; i < ack->n; i++) {
+        const struct libaoi_refusal *r = &ack->refusals[i];
+        aoictl_failed(ctl, "%s (%" PRIu64 "): %s%s", libaoi_code_name(r->code), r->id, r->text, advice(r->code));
+    }
+    ctl->refused += ack->refused;
+}
+
+int aoictl_settle(struct aoictl *ctl)
+{
+    if (libaoi_sync(ctl->c, ctl->timeout_ms)) return aoictl_call_failed(ctl);
+    bool refused = ctl->refused > 0;
+    ctl->refused = 0;
+    return refused ? AOICTL_FAILED : AOICTL_OK;
+}
+
+static double now_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+int aoictl_linger(struct aoictl *ctl, double seconds)
+{
+    uint32_t idle_ms = libaoi_welcome(ctl->c)->idle_timeout_ms;
+    double end = now_seconds() + seconds, every = idle_ms ? idle_ms / 3e3 : 1e9, ping = now_seconds() + every;
+    while (!aoictl_stop) {
+        double now = now_seconds(), left = seconds < 0 ? 1 : end - now;
+        if (libaoi_poll(ctl->c, left <= 0 ? 0 : left > 0.1 ? 100 : (int)(left * 1000) + 1) < 0) return aoictl_call_failed(ctl);
+        if (left <= 0) break;
+        if (now >= ping) {
+            libaoi_ping(ctl->c, 0);
+            ping = now + every;
+        }
+    }
+    return AOICTL_OK;
+}
+
+static int run_verb(struct aoictl *ctl, int n, char **words)
+{
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        if (verbs[i].run && strcmp(verbs[i].name, words[0]) == 0) return verbs[i].run(ctl, n - 1, words + 1);
+    return aoictl_bad_usage(ctl, "there is no verb \"%s\"; aoictl --help lists them", words[0]);
+}
+
+/* Cuts a line at blanks; a word may be in double quotes, also behind its "name=". -1: too many, or a quote without end. */
+static int split_words(char *line, char **words)
+{
+    int n = 0;
+    for (char *from = line;;) {
+        from += strspn(from, " \t\r\n");
+        if (!*from || *from == '#') return n;
+        if (n == MAX_WORDS) return -1;
+        char *to = words[n++] = from;
+        bool quoted = false;
+        for (; *from && (quoted || !strchr(" \t\r\n", *from)); from++) {
+            if (*from == '"')
+                quoted = !quoted;
+            else
+                *to++ = *from;
+        }
+        if (quoted) return -1;
+        if (*from) from++;
+        *to = '\0';
+    }
+}
+
+static int run_script(struct aoictl *ctl)
+{
+    char *line = NULL, *words[MAX_WORDS];
+    size_t size = 0;
+    int worst = AOICTL_OK;
+    while (!aoictl_stop && getline(&line, &size, stdin) >= 0) {
+        ctl->line++;
+        int n = split_words(line, words), status = AOICTL_OK;
+        if (n < 0)
+            status = aoictl_bad_usage(ctl, "a quote without end, or more than %d words", MAX_WORDS);
+        else if (n > 0)
+            status = run_verb(ctl, n, words);
+        if (status > worst) worst = status;
+        fflush(stdout);
+        if (libaoi_poll(ctl->c, 0) < 0) break;
+    }
+    free(line);
+    ctl->line = 0;
+    return worst;
+}
+
+static void on_signal(int signal)
+{
+    (void)signal;
+    aoictl_stop = 1;
+}
+
+static int run(struct aoictl *ctl, int n, char **words)
+{
+    char error[512];
+    const struct libaoi_options options = {
+        .address = ctl->address,
+        .client_name = "aoictl",
+        .timeout_ms = (uint32_t)ctl->timeout_ms,
+        .handlers = {.ctx = ctl, .ack = on_ack, .delta = aoictl_on_delta},
+    };
+    ctl->c = libaoi_connect(&options, error, sizeof error);
+    if (!ctl->c) return aoictl_failed(ctl, "%s", error);
+    int status = ctl->script ? run_script(ctl) : run_verb(ctl, n, words);
+    if (ctl->hold && status == AOICTL_OK) {
+        if (ctl->made) fprintf(stderr, "aoictl: staying connected; Ctrl-C ends it, and removes what was added\n");
+        status = aoictl_linger(ctl, -1);
+    } else if (ctl->made && !ctl->script && status == AOICTL_OK) {
+        fprintf(stderr, "aoictl: done, and gone again with this connection; --hold keeps it, see aoictl --help\n");
+    }
+    if (status == AOICTL_OK) libaoi_bye(ctl->c, ctl->timeout_ms);
+    libaoi_close(ctl->c);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"address", required_argument, NULL, 'a'},
+        {"timeout", required_argument, NULL, 't'},
+        {"hold", no_argument, NULL, 'H'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    struct aoictl ctl = {.timeout_ms = DEFAULT_TIMEOUT_MS};
+    uint32_t timeout_ms;
+    /* "+": the options behind the verb are the verb's; negative coordinates are no options */
+    for (int o; (o = getopt_long(argc, argv, "+h", options, NULL)) != -1;) {
+        if (o == 'a')
+            ctl.address = optarg;
+        else if (o == 'H')
+            ctl.hold = true;
+        else if (o == 't' && aoictl_parse_u32(&ctl, "timeout", optarg, &timeout_ms))
+            ctl.timeout_ms = (int)(timeout_ms & INT32_MAX);
+        else if (o == 'h')
+            return print_help(stdout), AOICTL_OK;
+        else
+            return AOICTL_USAGE;
+    }
+    int n = argc - optind;
+    char **words = argv + optind;
+    while (n > 1 && strcmp(words[n - 1], "--hold") == 0) ctl.hold = true, n--;
+    if (n == 0) return print_help(stderr), AOICTL_USAGE;
+    if (strcmp(words[0], "help") == 0 || (n > 1 && strcmp(words[1], "--help") == 0)) return print_help(stdout), AOICTL_OK;
+    ctl.script = n == 1 && strcmp(words[0], "-") == 0;
+    struct sigaction act = {.sa_handler = on_signal};
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    return run(&ctl, n, words);
+}

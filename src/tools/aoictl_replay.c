@@ -1,0 +1,127 @@
+/* aoictl_replay.c: the verb replay: drives the entities of a trace. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/aoictl.h"
+#include "tools/trace.h"
+
+#define MAX_UNSENT ((size_t)8 << 20) /* bytes waiting for the socket before the replay waits for the daemon */
+
+static double now_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+struct replay {
+    const char *path;
+    uint64_t space;
+    double speed;            /* seconds of the trace a second */
+    double steps_per_second; /* 0: by the times of the trace */
+    float radius;
+    bool loop, quiet;
+    struct trace trace;
+    struct trace_diff diff;
+    uint64_t enters, moves, leaves;
+};
+
+static bool parse_replay(struct aoictl *ctl, int n, char **words, struct replay *r)
+{
+    for (int i = 0; i < n; i++) {
+        double number = 0;
+        const char *word = words[i], *v;
+        if (strcmp(word, "--loop") == 0) {
+            r->loop = true;
+            continue;
+        }
+        if (word[0] != '-' || word[1] != '-') {
+            if (r->path) return !aoictl_bad_usage(ctl, "replay takes one file; \"%s\" is a second one", word);
+            r->path = word;
+            continue;
+        }
+        char name[32];
+        const char *equals = strchr(word, '=');
+        snprintf(name, sizeof name, "%.*s", (int)(equals ? equals - word : 31), word);
+        v = equals ? equals + 1 : ++i < n ? words[i] : "";
+        if (strcmp(name, "--space") == 0) {
+            if (!aoictl_parse_id(ctl, "space", v, &r->space)) return false;
+            continue;
+        }
+        if (!aoictl_parse_double(ctl, name, v, &number)) return false;
+        if (strcmp(name, "--speed") == 0 && number > 0)
+            r->speed = number;
+        else if (strcmp(name, "--steps-per-second") == 0 && number > 0)
+            r->steps_per_second = number;
+        else if (strcmp(name, "--radius") == 0 && number >= 0)
+            r->radius = (float)number;
+        else
+            return !aoictl_bad_usage(ctl, "\"%s %s\" is no option of replay, or out of range", name, v);
+    }
+    return r->path || !aoictl_bad_usage(ctl, "replay FILE [--space ID] [--speed S | --steps-per-second N] [--radius R] [--loop]");
+}
+
+static void send_step(struct aoictl *ctl, struct replay *r)
+{
+    const struct trace_diff *d = &r->diff;
+    if (d->leaves.n) libaoi_remove(ctl->c, r->space, d->leaves.n, d->leaves.at);
+    for (uint32_t i = 0; i < d->enters.n; i++) {
+        const struct trace_row *row = &d->enters.at[i];
+        libaoi_add(ctl->c, r->space, LIBAOI_ADD_NEW, &(struct libaoi_entity){.id = row->id, .pos = {row->x, row->y}, .radius = r->radius});
+    }
+    if (d->move_id.n) libaoi_move(ctl->c, r->space, d->move_id.n, d->move_id.at, d->move_x.at, d->move_y.at, NULL, NULL);
+    libaoi_send(ctl->c);
+    r->enters += d->enters.n;
+    r->moves += d->move_id.n;
+    r->leaves += d->leaves.n;
+}
+
+/* One run through the trace; the last step's entities leave at its end. */
+static int replay_once(struct aoictl *ctl, struct replay *r)
+{
+    double start = now_seconds(), first = r->trace.steps.at[0].t;
+    uint32_t n = r->trace.steps.n;
+    for (uint32_t step = 0; step <= n && !aoictl_stop; step++) {
+        double last = n > 1 ? r->trace.steps.at[n - 1].t - r->trace.steps.at[n - 2].t : 1;
+        double t = step < n ? r->trace.steps.at[step].t - first : r->trace.steps.at[n - 1].t - first + last;
+        double at = r->steps_per_second > 0 ? step / r->steps_per_second : t / r->speed;
+        double wait = start + at - now_seconds();
+        if (aoictl_linger(ctl, wait > 0 ? wait : 0)) return AOICTL_FAILED;
+        while (libaoi_unsent(ctl->c) > MAX_UNSENT && !aoictl_stop)
+            if (libaoi_poll(ctl->c, 100) < 0) return aoictl_call_failed(ctl);
+        trace_diff(&r->trace, step, &r->diff);
+        send_step(ctl, r);
+        fprintf(stderr, "step %" PRIu32 "/%" PRIu32 " t=%g entities=%" PRIu32 " moves=%" PRIu64 "\n", step < n ? step + 1 : n, n, t + first,
+                step < n ? r->trace.steps.at[step].n : 0, r->moves);
+    }
+    return aoictl_settle(ctl);
+}
+
+int aoictl_replay(struct aoictl *ctl, int n, char **words)
+{
+    struct replay r = {.space = 1, .speed = 1};
+    char error[256];
+    if (!parse_replay(ctl, n, words, &r)) return AOICTL_USAGE;
+    if (trace_load(&r.trace, r.path, error, sizeof error)) return aoictl_failed(ctl, "%s", error);
+    /* into a space that is there, whatever its settings, or one of our own */
+    uint64_t entities, players;
+    const float zero[3] = {0, 0, 0};
+    int status = libaoi_query_count(ctl->c, r.space, zero, zero, 0, ctl->timeout_ms, &entities, &players);
+    if (status == LIBAOI_EREFUSED && libaoi_refused_code(ctl->c) == LIBAOI_UNKNOWN_SPACE) {
+        libaoi_create_space(ctl->c, r.space, &(struct libaoi_settings){.flush_ms = LIBAOI_FLUSH_MS}, true);
+        status = aoictl_settle(ctl);
+        if (status == AOICTL_OK) fprintf(stderr, "space %" PRIu64 " was not there: made for this replay, and gone with it\n", r.space);
+    } else if (status) {
+        status = aoictl_call_failed(ctl);
+    }
+    while (status == AOICTL_OK && !aoictl_stop) {
+        status = replay_once(ctl, &r);
+        if (!r.loop) break;
+    }
+    if (status == AOICTL_OK) printf("enters %" PRIu64 " moves %" PRIu64 " leaves %" PRIu64 "\n", r.enters, r.moves, r.leaves);
+    trace_clear(&r.trace);
+    trace_clear_diff(&r.diff);
+    return status;
+}

@@ -1,0 +1,186 @@
+/* daemon.c: starts a daemon on a free port in a temporary directory, and stops it. */
+#include "tools/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define START_TIMEOUT_MS 10000
+#define MAX_ARGS 128
+
+static void sleep_ms(int ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
+}
+
+static int status_of(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void remove_dir(struct daemon *d)
+{
+    char path[sizeof d->dir + 8];
+    snprintf(path, sizeof path, "%s/port", d->dir);
+    unlink(path);
+    unlink(d->log);
+    rmdir(d->dir);
+}
+
+/* The last lines of the log: why a daemon did not start. */
+static void log_tail(const struct daemon *d, char *out, size_t size)
+{
+    out[0] = '\0';
+    FILE *f = fopen(d->log, "r");
+    if (!f) return;
+    if (fseek(f, 0, SEEK_END) == 0) {
+        long end = ftell(f), keep = (long)size - 1;
+        fseek(f, end > keep ? end - keep : 0, SEEK_SET);
+        out[fread(out, 1, size - 1, f)] = '\0';
+    }
+    fclose(f);
+    size_t len = strlen(out);
+    while (len && out[len - 1] == '\n') out[--len] = '\0';
+}
+
+/* The child: its own log, and an end with its parent, however that ends. */
+_Noreturn static void run(const struct daemon *d, const char *path, const char *port_file, const char *const *args, size_t n, pid_t parent)
+{
+    const char *argv[MAX_ARGS + 6] = {path, "--listen", "127.0.0.1:0", "--port-file", port_file};
+    memcpy(argv + 5, args, n * sizeof *args);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(127);
+    int log = open(d->log, O_WRONLY | O_CREAT | O_APPEND, 0600), null = open("/dev/null", O_RDONLY);
+    if (log < 0 || null < 0) _exit(127);
+    dup2(null, STDIN_FILENO);
+    dup2(log, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+    execv(path, (char *const *)(const void *)argv);
+    dprintf(STDERR_FILENO, "cannot run %s: %s\n", path, strerror(errno));
+    _exit(127);
+}
+
+/* The port file holds the port, or an address of which the port is the end; it is read once its line is whole. */
+static bool read_port(struct daemon *d, const char *port_file)
+{
+    char line[64] = "";
+    FILE *f = fopen(port_file, "r");
+    if (!f) return false;
+    bool got = fgets(line, sizeof line, f) && strchr(line, '\n');
+    fclose(f);
+    if (!got) return false;
+    const char *colon = strrchr(line, ':');
+    long port = strtol(colon ? colon + 1 : line, NULL, 10);
+    if (port <= 0 || port > 65535) return false;
+    snprintf(d->address, sizeof d->address, "127.0.0.1:%ld", port);
+    return true;
+}
+
+int daemon_start(struct daemon *d, const char *path, const char *const *args, size_t n, char *error, size_t error_size)
+{
+    char port_file[sizeof d->dir + 8], tail[400];
+    const char *tmp = getenv("TMPDIR");
+    *d = (struct daemon){0};
+    if (n > MAX_ARGS || snprintf(d->dir, sizeof d->dir, "%s/aoid-XXXXXX", tmp && *tmp ? tmp : "/tmp") >= (int)sizeof d->dir || !mkdtemp(d->dir)) {
+        snprintf(error, error_size, "cannot make a temporary directory like %s: %s", d->dir, strerror(errno));
+        return -1;
+    }
+    snprintf(port_file, sizeof port_file, "%s/port", d->dir);
+    snprintf(d->log, sizeof d->log, "%s/log", d->dir);
+    pid_t parent = getpid();
+    d->pid = fork();
+    if (d->pid == 0) run(d, path, port_file, args, n, parent);
+    if (d->pid < 0) {
+        snprintf(error, error_size, "cannot start a process: %s", strerror(errno));
+        d->pid = 0;
+        remove_dir(d);
+        return -1;
+    }
+    int ended = -1;
+    for (int waited = 0; waited < START_TIMEOUT_MS && ended < 0; waited += 5) {
+        if (read_port(d, port_file)) return 0;
+        ended = daemon_wait(d, 5);
+    }
+    log_tail(d, tail, sizeof tail);
+    if (ended >= 0)
+        snprintf(error, error_size, "%s ended with status %d: %s", path, ended, tail);
+    else
+        snprintf(error, error_size, "%s does not listen after %d ms: %s", path, START_TIMEOUT_MS, tail);
+    daemon_stop(d, 0);
+    return -1;
+}
+
+int daemon_wait(struct daemon *d, int timeout_ms)
+{
+    int status;
+    for (int waited = 0; d->pid; waited += 5) {
+        pid_t got = waitpid(d->pid, &status, WNOHANG);
+        if (got == d->pid) {
+            d->pid = 0;
+            return status_of(status);
+        }
+        if (got < 0 || waited >= timeout_ms) return -1;
+        sleep_ms(5);
+    }
+    return -1;
+}
+
+int daemon_stop(struct daemon *d, int timeout_ms)
+{
+    int status = 0;
+    if (d->pid) {
+        kill(d->pid, SIGTERM);
+        status = daemon_wait(d, timeout_ms);
+        if (status < 0) {
+            kill(d->pid, SIGKILL);
+            status = daemon_wait(d, 10000);
+        }
+    }
+    if (d->dir[0]) remove_dir(d);
+    d->dir[0] = '\0';
+    return status;
+}
+
+double daemon_cpu_seconds(pid_t pid)
+{
+    char path[64], line[1024] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "r");
+    if (!f) return 0;
+    unsigned long user = 0, system = 0;
+    /* the name in parentheses may hold anything; utime and stime are the 12th and 13th fields behind it */
+    char *at = fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+    fclose(f);
+    if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2) return 0;
+    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+static size_t status_kib(pid_t pid, const char *key)
+{
+    char path[64], line[256];
+    size_t kib = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "r");
+    if (!f) return 0;
+    while (fgets(line, sizeof line, f))
+        if (strncmp(line, key, strlen(key)) == 0) kib = strtoul(line + strlen(key), NULL, 10);
+    fclose(f);
+    return kib;
+}
+
+size_t daemon_memory_bytes(pid_t pid)
+{
+    return status_kib(pid, "VmRSS:") * 1024;
+}
+
+size_t daemon_memory_peak_bytes(pid_t pid)
+{
+    return status_kib(pid, "VmHWM:") * 1024;
+}
