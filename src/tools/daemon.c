@@ -54,7 +54,7 @@ static void log_tail(const struct daemon *d, char *out, size_t size)
 _Noreturn static void run(const struct daemon *d, const char *path, const char *port_file, const char *const *args, size_t n, pid_t parent)
 {
     const char *argv[MAX_ARGS + 6] = {path, "--listen", "127.0.0.1:0", "--port-file", port_file};
-    memcpy(argv + 5, args, n * sizeof *args);
+    for (size_t i = 0; i < n; i++) argv[5 + i] = args[i];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);
     int log = open(d->log, O_WRONLY | O_CREAT | O_APPEND, 0600), null = open("/dev/null", O_RDONLY);

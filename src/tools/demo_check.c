@@ -1,0 +1,111 @@
+/* demo_check.c: compares every mirrored view with brute force, written from the rule of the protocol and from nothing else. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/demo.h"
+
+#define FLUSHES_MAX 200
+
+/* fl(): sums are rounded to 32-bit floats, as the rule says. */
+static bool box_sees(float e, float radius, float t)
+{
+    volatile float low = e - radius, high = e + radius;
+    return low <= t && t <= high;
+}
+
+static void mismatch(struct demo *d, const struct libaoi_view *view, uint64_t id, const char *what)
+{
+    d->mismatches++;
+    if (d->mismatches <= 10)
+        fprintf(stderr, "\nstep %" PRIu32 " space %" PRIu64 " player %" PRIu64 " entity %" PRIu64 ": %s\n", d->step, view ? view->space : 0,
+                view ? view->player : 0, id, what);
+}
+
+/* The view holds this one, with everything right? */
+static void expect_item(struct demo *d, const struct libaoi_view *view, const struct libaoi_item *want)
+{
+    const struct libaoi_item *got = view ? libaoi_view_find(view, want->id) : NULL;
+    d->items_compared++;
+    if (!got)
+        mismatch(d, view, want->id, "is to be seen, but is not in the view");
+    else if (memcmp(got->pos, want->pos, sizeof got->pos) != 0)
+        mismatch(d, view, want->id, "has another position in the view");
+    else if (got->extra != want->extra)
+        mismatch(d, view, want->id, "has another extra word in the view");
+    else if (got->layers != want->layers)
+        mismatch(d, view, want->id, "has other layers in the view");
+    else if (got->payload_len != want->payload_len || (want->payload_len && memcmp(got->payload, want->payload, want->payload_len) != 0))
+        mismatch(d, view, want->id, "has another payload in the view");
+}
+
+static void expect_count(struct demo *d, const struct libaoi_view *view, size_t want)
+{
+    size_t got = view ? view->n : 0;
+    d->views_compared++;
+    if (view && view->partial) mismatch(d, view, 0, "the view is in the middle of a delta");
+    if (got > want) mismatch(d, view, 0, "the view holds more than is to be seen");
+}
+
+static const struct trace_row *vehicle_row(const struct demo *d, uint64_t id)
+{
+    const struct trace_step *step = &d->town.steps.at[d->step];
+    for (uint32_t i = 0; i < step->n; i++)
+        if (d->town.rows.at[step->first + i].id == id) return &d->town.rows.at[step->first + i];
+    return NULL;
+}
+
+static void check_player(struct demo *d, const struct demo_player *p)
+{
+    const struct libaoi_view *view = libaoi_view(demo_eye(d, p->id), DEMO_TOWN, p->id);
+    const struct trace_row *unit = vehicle_row(d, p->vehicle);
+    const struct trace_step *step = &d->town.steps.at[d->step];
+    size_t want = 0;
+    for (uint32_t i = 0; unit && i < step->n; i++) {
+        const struct trace_row *t = &d->town.rows.at[step->first + i];
+        bool seen = t == unit ? p->include_self : box_sees(unit->x, DEMO_RADIUS, t->x) && box_sees(unit->y, DEMO_RADIUS, t->y);
+        if (!seen) continue;
+        want++;
+        expect_item(d, view, &(struct libaoi_item){.id = t->id, .pos = {t->x, t->y, 0}, .extra = d->stamp, .layers = 1});
+    }
+    if (!unit) mismatch(d, view, p->vehicle, "is no vehicle of this step, but a player rides it");
+    expect_count(d, view, want);
+}
+
+static void check_camera(struct demo *d, const struct demo_camera *c)
+{
+    const struct libaoi_view *view = libaoi_view(demo_eye(d, c->id), DEMO_CITIES, c->id);
+    size_t want = 0;
+    for (uint32_t i = 0; i < d->cities.n; i++) {
+        const struct demo_city *t = &d->cities.at[i];
+        bool seen = c->min[0] <= t->x && t->x <= c->max[0] && c->min[1] <= t->y && t->y <= c->max[1];
+        if (!seen || (c->mask && !(t->layers & c->mask))) continue;
+        want++;
+        expect_item(
+            d, view,
+            &(struct libaoi_item){
+                .id = t->id, .pos = {t->x, t->y, 0}, .layers = t->layers, .payload = t->population, .payload_len = (uint32_t)strlen(t->population)});
+    }
+    expect_count(d, view, want);
+}
+
+int demo_compare(struct demo *d)
+{
+    /* everything that was sent is in the world; then both spaces flush until nobody is owed anything; then a ping's answer on each connection comes behind the
+     * last delta */
+    if (demo_settle(d, 20000)) return -1;
+    int rounds = 0;
+    do {
+        d->pending = false;
+        libaoi_flush(d->conn[0], DEMO_TOWN, d->step + 1);
+        libaoi_flush(d->conn[0], DEMO_CITIES, d->step + 1);
+        if (demo_settle(d, 20000)) return -1;
+        for (int i = 1; i < DEMO_CONNS; i++) libaoi_ping(d->conn[i], d->step + 1);
+        if (demo_settle(d, 20000)) return -1;
+    } while (d->pending && ++rounds < FLUSHES_MAX);
+    if (d->pending) return demo_fault(d, "after %d flushes in a row there is still work left", FLUSHES_MAX);
+    for (int i = 0; i < DEMO_PLAYERS; i++) check_player(d, &d->players[i]);
+    for (int i = 0; i < DEMO_CAMERAS; i++) check_camera(d, &d->cameras[i]);
+    d->comparisons++;
+    return 0;
+}
