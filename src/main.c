@@ -1,0 +1,94 @@
+/* main.c: aoid: arguments, configuration, signals, run. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "server/args.h"
+#include "server/notify.h"
+#include "server/server.h"
+#include "server/version.h"
+
+struct daemon {
+    struct config config;
+    struct args args;
+    uv_loop_t loop;
+    uv_signal_t term, interrupt;
+    struct server server;
+};
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct daemon *d = handle->data;
+    const char *name = number == SIGTERM ? "SIGTERM" : "SIGINT";
+    if (d->server.draining) {
+        log_warn("exit", "why=%s status=1", name);
+        _exit(1); /* the second one: at once */
+    }
+    notify_systemd("STOPPING=1");
+    server_drain(&d->server, name);
+}
+
+static void start_signal(struct daemon *d, uv_signal_t *handle, int number)
+{
+    CHECK(uv_signal_init(&d->loop, handle) == 0);
+    handle->data = d;
+    CHECK(uv_signal_start(handle, on_signal, number) == 0);
+    uv_unref((uv_handle_t *)handle); /* the loop ends when the server has closed its handles */
+}
+
+static int start(struct daemon *d, char *err)
+{
+    int port;
+    if (server_init(&d->server, &d->loop, &d->config, err) != 0 || server_listen(&d->server, &port, err) != 0) return -1;
+    if (d->args.port_file != NULL && notify_port_file(d->args.port_file, port) != 0) {
+        snprintf(err, CONFIG_ERROR_MAX, "%.200s: %s", d->args.port_file, strerror(errno));
+        return -1;
+    }
+    notify_systemd("READY=1");
+    return 0;
+}
+
+static int run(struct daemon *d)
+{
+    char err[CONFIG_ERROR_MAX], quoted[CONFIG_ERROR_MAX * 2];
+    int status = 0;
+    signal(SIGPIPE, SIG_IGN);
+    CHECK(uv_loop_init(&d->loop) == 0);
+    start_signal(d, &d->term, SIGTERM);
+    start_signal(d, &d->interrupt, SIGINT);
+    if (start(d, err) != 0) {
+        log_error("start", "error=%s", log_quote(err, quoted, sizeof quoted));
+        server_finish(&d->server);
+        status = 1;
+    }
+    uv_run(&d->loop, UV_RUN_DEFAULT);
+    uv_close((uv_handle_t *)&d->term, NULL);
+    uv_close((uv_handle_t *)&d->interrupt, NULL);
+    uv_run(&d->loop, UV_RUN_DEFAULT);
+    CHECK(uv_loop_close(&d->loop) == 0);
+    server_clear(&d->server);
+    if (status == 0) log_info("exit", "status=0");
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    static struct daemon d;
+    char err[CONFIG_ERROR_MAX], quoted[CONFIG_ERROR_MAX * 2];
+    config_init(&d.config);
+    int status = 0;
+    if (args_parse(argc, argv, &d.args, &d.config, err) != 0) {
+        log_error("config", "error=%s", log_quote(err, quoted, sizeof quoted));
+        status = 2;
+    } else if (d.args.check_only) {
+        puts("the configuration is fine");
+    } else if (!d.args.done) {
+        log_set_level((enum log_level)d.config.log_level);
+        status = run(&d);
+    }
+    config_clear(&d.config);
+    return status;
+}

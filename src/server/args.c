@@ -1,0 +1,79 @@
+/* args.c: the command line. */
+#include "server/args.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/version.h"
+
+enum { CONFIG = 'c', HELP = 'h', VERSION = 'v', CHECK_CONFIG = 256, LISTEN, PORT_FILE, SET, PRINT_OPTIONS };
+
+static const struct option flags[] = {
+    {"config", required_argument, NULL, CONFIG},
+    {"check-config", no_argument, NULL, CHECK_CONFIG},
+    {"listen", required_argument, NULL, LISTEN},
+    {"port-file", required_argument, NULL, PORT_FILE},
+    {"set", required_argument, NULL, SET},
+    {"version", no_argument, NULL, VERSION},
+    {"help", no_argument, NULL, HELP},
+    {"print-options", no_argument, NULL, PRINT_OPTIONS}, /* for scripts, and thus not in the help */
+    {NULL, 0, NULL, 0},
+};
+
+static void print_help(void)
+{
+    puts("usage: aoid [--config FILE] [--set NAME=VALUE]...\n"
+         "\n"
+         "  -c, --config FILE    read options and spaces from FILE\n"
+         "  --set NAME=VALUE     an option, over what the file says: --set max_payload=8KiB, --set space.1.flush_ms=20\n"
+         "  --listen HOST:PORT   short for --set listen=HOST:PORT; port 0: the kernel chooses\n"
+         "  --port-file FILE     write the port that is listened on into FILE, once it is\n"
+         "  --check-config       look for faults in the configuration, and exit\n"
+         "  -v, --version        print the version, and exit\n"
+         "  -h, --help           print this, and exit\n"
+         "\n"
+         "Options, their defaults, and the sections of the file where they stand:");
+    config_print_help(stdout);
+}
+
+static int override(int flag, const char *value, struct args *args, struct config *config, char *err)
+{
+    char assignment[512];
+    switch (flag) {
+    case SET: return config_set(config, value, err);
+    case LISTEN: snprintf(assignment, sizeof assignment, "listen=%s", value); return config_set(config, assignment, err);
+    case PORT_FILE: args->port_file = value; return 0;
+    case CHECK_CONFIG: args->check_only = true; return 0;
+    case CONFIG: return 0; /* was read first */
+    case HELP: print_help(); break;
+    case VERSION: puts("aoid " AOID_VERSION); break;
+    case PRINT_OPTIONS: config_print_options(stdout); break;
+    default: snprintf(err, CONFIG_ERROR_MAX, "try `aoid --help`"); return -1;
+    }
+    args->done = true;
+    return 0;
+}
+
+int args_parse(int argc, char **argv, struct args *args, struct config *config, char *err)
+{
+    const char *path = NULL;
+    int flag;
+    *args = (struct args){0};
+    opterr = 0;
+    for (optind = 1; (flag = getopt_long(argc, argv, "c:vh", flags, NULL)) != -1;)
+        if (flag == CONFIG) path = optarg;
+    if (path != NULL && config_load(config, path, err) != 0) return -1;
+
+    opterr = 1;
+    optind = 0; /* glibc: start anew */
+    while ((flag = getopt_long(argc, argv, "c:vh", flags, NULL)) != -1) {
+        if (override(flag, optarg, args, config, err) != 0) return -1;
+        if (args->done) return 0;
+    }
+    if (optind < argc) {
+        snprintf(err, CONFIG_ERROR_MAX, "%.100s: not an option; try `aoid --help`", argv[optind]);
+        return -1;
+    }
+    return config_check(config, err);
+}

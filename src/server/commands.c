@@ -1,0 +1,228 @@
+/* commands.c: a batch: a table of commands with a handler each, and the Ack that says what became of them. */
+#include "server/dispatch.h"
+
+#include <string.h>
+
+#define ERRORS_MAX 1000       /* that an Ack carries */
+#define ERROR_ITEM_BYTES 32   /* of an error beside its text, at most */
+#define ACK_BYTES 64          /* of an Ack beside its errors, at most */
+
+struct batch {
+    struct dispatch *dispatch;
+    struct session *session;
+    uint64_t space_id;
+    struct aoi_space *space; /* NULL: there is none at the moment */
+    uint32_t index;          /* of the command that runs */
+    uint64_t applied, errors_total;
+    size_t ack_bytes; /* what the errors take so far: the Ack must fit in a frame */
+    bool pending;
+};
+
+typedef void command_handler(struct batch *batch, const struct codec_command *command);
+
+static void refuse(struct batch *batch, uint64_t id, int code, const char *text)
+{
+    struct dispatch *d = batch->dispatch;
+    size_t bytes = ERROR_ITEM_BYTES + strlen(text);
+    batch->errors_total++;
+    d->metrics->errors++;
+    if (d->errors.n >= ERRORS_MAX || batch->ack_bytes + bytes > d->config->max_frame_bytes) return;
+    batch->ack_bytes += bytes;
+    *array_add(&d->errors) = (struct codec_error_item){.index = batch->index, .code = (uint32_t)code, .id = id, .text = text};
+}
+
+/* One item took effect, or it is refused with what the core says. */
+static void count(struct batch *batch, uint64_t id, int status)
+{
+    if (status == AOI_OK)
+        batch->applied++;
+    else
+        refuse(batch, id, -status, dispatch_text(-status));
+}
+
+static void create_space(struct batch *batch, const struct codec_command *command)
+{
+    struct dispatch *d = batch->dispatch;
+    struct aoi_settings settings = command->u.create_space.settings;
+    const char *why;
+    if (aoi_settings_check(&settings, &why) != AOI_OK) {
+        refuse(batch, batch->space_id, CODEC_INVALID_ARGUMENT, why);
+        return;
+    }
+    count(batch, batch->space_id, aoi_space_create(d->world, batch->session->owner, batch->space_id, &settings, command->u.create_space.if_absent));
+    batch->space = aoi_space_find(d->world, batch->space_id);
+}
+
+static void destroy_space(struct batch *batch, const struct codec_command *command)
+{
+    (void)command;
+    struct dispatch *d = batch->dispatch;
+    const bool admin = true; /* without tokens everybody is */
+    count(batch, batch->space_id, aoi_space_destroy(d->world, batch->session->owner, admin, batch->space_id));
+    batch->space = aoi_space_find(d->world, batch->space_id);
+}
+
+static void add_entity(struct batch *batch, const struct codec_command *command)
+{
+    const struct aoi_entity *entity = &command->u.add_entity.entity;
+    uint32_t mode = command->u.add_entity.mode;
+    if (mode != AOI_ADD_NEW && mode != AOI_ADD_UPSERT)
+        refuse(batch, entity->id, CODEC_INVALID_ARGUMENT, "unknown mode");
+    else
+        count(batch, entity->id, aoi_entity_add(batch->space, batch->session->owner, (enum aoi_add_mode)mode, entity));
+}
+
+static void move_entities(struct batch *batch, const struct codec_command *command)
+{
+    size_t n = command->u.move_entities.id_n, z_n = command->u.move_entities.z_n, extra_n = command->u.move_entities.extra_n;
+    bool flat = aoi_space_settings(batch->space)->dimensions == 2;
+    if (command->u.move_entities.x_n != n || command->u.move_entities.y_n != n || !(z_n == n || (z_n == 0 && flat)) || !(extra_n == n || extra_n == 0)) {
+        refuse(batch, 0, CODEC_INVALID_ARGUMENT, "columns of different lengths");
+        return;
+    }
+    const float *x = command->u.move_entities.x, *y = command->u.move_entities.y, *z = z_n > 0 ? command->u.move_entities.z : NULL;
+    const uint32_t *extra = extra_n > 0 ? command->u.move_entities.extra : NULL;
+    for (size_t i = 0; i < n; i++) {
+        const float pos[3] = {x[i], y[i], z != NULL ? z[i] : 0.0f};
+        uint64_t id = command->u.move_entities.id[i];
+        count(batch, id, aoi_entity_move(batch->space, batch->session->owner, id, pos, extra != NULL ? &extra[i] : NULL));
+    }
+}
+
+static void remove_entities(struct batch *batch, const struct codec_command *command)
+{
+    const uint64_t *id = command->u.remove_entities.id;
+    for (size_t i = 0; i < command->u.remove_entities.id_n; i++) count(batch, id[i], aoi_entity_remove(batch->space, batch->session->owner, id[i]));
+}
+
+static void set_radius(struct batch *batch, const struct codec_command *command)
+{
+    uint64_t id = command->u.set_radius.id;
+    count(batch, id, aoi_entity_set_radius(batch->space, batch->session->owner, id, command->u.set_radius.radius));
+}
+
+static void set_layers(struct batch *batch, const struct codec_command *command)
+{
+    uint64_t id = command->u.set_layers.id;
+    count(batch, id, aoi_entity_set_layers(batch->space, batch->session->owner, id, command->u.set_layers.layers));
+}
+
+static void set_payload(struct batch *batch, const struct codec_command *command)
+{
+    uint64_t id = command->u.set_payload.id;
+    count(batch, id, aoi_entity_set_payload(batch->space, batch->session->owner, id, command->u.set_payload.payload, (uint32_t)command->u.set_payload.payload_len));
+}
+
+static void open_player(struct batch *batch, const struct codec_command *command)
+{
+    uint64_t player = command->u.open_player.player;
+    count(batch, player, aoi_player_open(batch->space, batch->session->owner, player, command->u.open_player.mask));
+}
+
+static void close_player(struct batch *batch, const struct codec_command *command)
+{
+    uint64_t player = command->u.close_player.player;
+    count(batch, player, aoi_player_close(batch->space, batch->session->owner, player));
+}
+
+/* An error of a subscription is about the entity where the entity is what is wrong. */
+static uint64_t about(int status, uint64_t player, uint64_t entity)
+{
+    return status == AOI_ENOENTITY ? entity : player;
+}
+
+static void subscribe(struct batch *batch, const struct codec_command *command)
+{
+    uint64_t player = command->u.subscribe.player, entity = command->u.subscribe.entity;
+    int status = aoi_subscribe(batch->space, batch->session->owner, player, entity, command->u.subscribe.include_self);
+    count(batch, about(status, player, entity), status);
+}
+
+static void unsubscribe(struct batch *batch, const struct codec_command *command)
+{
+    uint64_t player = command->u.unsubscribe.player, entity = command->u.unsubscribe.entity;
+    int status = aoi_unsubscribe(batch->space, batch->session->owner, player, entity);
+    count(batch, about(status, player, entity), status);
+}
+
+static void set_viewport(struct batch *batch, const struct codec_command *command)
+{
+    uint64_t player = command->u.set_viewport.player;
+    count(batch, player, aoi_viewport_set(batch->space, batch->session->owner, player, command->u.set_viewport.min, command->u.set_viewport.max));
+}
+
+static void clear_viewport(struct batch *batch, const struct codec_command *command)
+{
+    uint64_t player = command->u.clear_viewport.player;
+    count(batch, player, aoi_viewport_clear(batch->space, batch->session->owner, player));
+}
+
+static void flush(struct batch *batch, const struct codec_command *command)
+{
+    deliver_closed(batch->dispatch->deliver); /* a player that was closed and opened again gets its last delta before its first */
+    batch->pending = flusher_flush(batch->dispatch->flusher, batch->space, command->u.flush.tag);
+    batch->applied++;
+}
+
+static const struct {
+    command_handler *run;
+    bool spaceless; /* does not need the space to be there */
+} commands[CODEC_COMMANDS] = {
+    [CODEC_CREATE_SPACE] = {create_space, true},
+    [CODEC_DESTROY_SPACE] = {destroy_space, false},
+    [CODEC_ADD_ENTITY] = {add_entity, false},
+    [CODEC_MOVE_ENTITIES] = {move_entities, false},
+    [CODEC_REMOVE_ENTITIES] = {remove_entities, false},
+    [CODEC_SET_RADIUS] = {set_radius, false},
+    [CODEC_SET_LAYERS] = {set_layers, false},
+    [CODEC_SET_PAYLOAD] = {set_payload, false},
+    [CODEC_OPEN_PLAYER] = {open_player, false},
+    [CODEC_CLOSE_PLAYER] = {close_player, false},
+    [CODEC_SUBSCRIBE] = {subscribe, false},
+    [CODEC_UNSUBSCRIBE] = {unsubscribe, false},
+    [CODEC_SET_VIEWPORT] = {set_viewport, false},
+    [CODEC_CLEAR_VIEWPORT] = {clear_viewport, false},
+    [CODEC_FLUSH] = {flush, false},
+};
+
+static void run_command(struct batch *batch, const struct codec_command *command)
+{
+    if (commands[command->kind].run == NULL)
+        refuse(batch, 0, CODEC_UNSUPPORTED, dispatch_text(CODEC_UNSUPPORTED));
+    else if (batch->space_id == 0)
+        refuse(batch, 0, CODEC_INVALID_ARGUMENT, "the space id is 0");
+    else if (batch->space == NULL && !commands[command->kind].spaceless)
+        refuse(batch, batch->space_id, CODEC_UNKNOWN_SPACE, dispatch_text(CODEC_UNKNOWN_SPACE));
+    else
+        commands[command->kind].run(batch, command);
+}
+
+static void send_ack(const struct batch *batch, uint64_t seq)
+{
+    const struct dispatch *d = batch->dispatch;
+    if (seq == 0 && batch->errors_total == 0) return;
+    const struct codec_server_frame ack = {
+        .reply_to = seq,
+        .kind = CODEC_ACK,
+        .u.ack = {.applied = batch->applied,
+                  .errors_total = batch->errors_total,
+                  .error_n = d->errors.n,
+                  .errors = d->errors.at,
+                  .pending = batch->pending},
+    };
+    session_send(d->sessions, batch->session, &ack);
+}
+
+void dispatch_batch(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+{
+    struct batch batch = {.dispatch = dispatch, .session = session, .space_id = frame->u.batch.space, .ack_bytes = ACK_BYTES};
+    batch.space = aoi_space_find(dispatch->world, batch.space_id);
+    dispatch->errors.n = 0;
+    for (size_t i = 0; i < frame->u.batch.command_n; i++) {
+        batch.index = (uint32_t)i;
+        run_command(&batch, &frame->u.batch.commands[i]);
+    }
+    if (batch.space != NULL) flusher_arm(dispatch->flusher, batch.space);
+    send_ack(&batch, frame->seq);
+    deliver_closed(dispatch->deliver);
+}

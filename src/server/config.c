@@ -1,0 +1,527 @@
+/* config.c: the daemon's options: the table, the configuration file (inih), and what must hold between options. */
+#include "server/config.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ini.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "wire/frame.h"
+
+#define KIB 1024.0
+#define MIB (1024.0 * KIB)
+#define GIB (1024.0 * MIB)
+#define U32 4294967295.0
+#define DAY_MS 86400000.0
+
+static int fail(char *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int fail(char *err, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(err, CONFIG_ERROR_MAX, fmt, args);
+    va_end(args);
+    return -1;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- kinds of values */
+
+struct option;
+/* Writes the value to its field. 0, or -1 with a text in err that completes "NAME = VALUE: ". */
+typedef int parse_fn(const struct option *option, const char *text, void *field, char *err);
+
+struct option {
+    const char *section, *name;
+    parse_fn *parse;
+    size_t offset; /* in struct config, or in struct config_space for the section "space" */
+    const char *fallback;
+    double min, max;
+    const char *help;
+};
+
+static int range(const struct option *option, double value, char *err)
+{
+    if (value >= option->min && value <= option->max) return 0;
+    return fail(err, "must be between %.17g and %.17g", option->min, option->max);
+}
+
+/* Digits, and for sizes KiB, MiB or GiB behind them. */
+static int number(const struct option *option, const char *text, bool size, uint64_t *out, char *err)
+{
+    static const struct {
+        const char *name;
+        unsigned shift;
+    } units[] = {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (end == text || *text < '0' || *text > '9') return fail(err, "is not a number");
+    if (errno == ERANGE) return fail(err, "is too large");
+    end += strspn(end, " ");
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if ((i > 0 && !size) || strcmp(end, units[i].name) != 0) continue;
+        if (value > UINT64_MAX >> units[i].shift) return fail(err, "is too large");
+        *out = (uint64_t)value << units[i].shift;
+        return range(option, (double)*out, err);
+    }
+    return fail(err, size ? "is not a number of bytes, with KiB, MiB or GiB behind it or nothing" : "is not a whole number");
+}
+
+static int parse_count(const struct option *option, const char *text, void *field, char *err)
+{
+    uint64_t value;
+    if (number(option, text, false, &value, err) != 0) return -1;
+    *(uint32_t *)field = (uint32_t)value; /* the table's ranges end at 2^32 - 1 */
+    return 0;
+}
+
+static int parse_bytes(const struct option *option, const char *text, void *field, char *err)
+{
+    return number(option, text, true, field, err);
+}
+
+static int parse_bytes32(const struct option *option, const char *text, void *field, char *err)
+{
+    uint64_t value;
+    if (number(option, text, true, &value, err) != 0) return -1;
+    *(uint32_t *)field = (uint32_t)value;
+    return 0;
+}
+
+static int parse_id(const struct option *option, const char *text, void *field, char *err)
+{
+    (void)option;
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (end == text || *end != '\0' || *text == '-' || errno == ERANGE || value == 0) return fail(err, "is not an id, a whole number from 1 to 2^64 - 1");
+    *(uint64_t *)field = value;
+    return 0;
+}
+
+static int real(const char *text, char **end, double *out, char *err)
+{
+    *out = strtod(text, end);
+    if (*end == text || !isfinite(*out)) return fail(err, "is not a number");
+    return 0;
+}
+
+static int parse_double(const struct option *option, const char *text, void *field, char *err)
+{
+    char *end;
+    double value;
+    if (real(text, &end, &value, err) != 0) return -1;
+    if (*end != '\0') return fail(err, "is not a number");
+    if (range(option, value, err) != 0) return -1;
+    *(double *)field = value;
+    return 0;
+}
+
+static int parse_float(const struct option *option, const char *text, void *field, char *err)
+{
+    double value;
+    if (parse_double(option, text, &value, err) != 0) return -1;
+    *(float *)field = (float)value;
+    return 0;
+}
+
+static int parse_flag(const struct option *option, const char *text, void *field, char *err)
+{
+    (void)option;
+    if (strcmp(text, "yes") == 0 || strcmp(text, "true") == 0 || strcmp(text, "on") == 0 || strcmp(text, "1") == 0) {
+        *(bool *)field = true;
+    } else if (strcmp(text, "no") == 0 || strcmp(text, "false") == 0 || strcmp(text, "off") == 0 || strcmp(text, "0") == 0) {
+        *(bool *)field = false;
+    } else {
+        return fail(err, "is neither yes nor no");
+    }
+    return 0;
+}
+
+static int parse_level(const struct option *option, const char *text, void *field, char *err)
+{
+    (void)option;
+    int level = log_parse_level(text);
+    if (level < 0) return fail(err, "must be error, warn, info or debug");
+    *(uint32_t *)field = (uint32_t)level;
+    return 0;
+}
+
+static int parse_index(const struct option *option, const char *text, void *field, char *err)
+{
+    (void)option;
+    if (strcmp(text, "grid") != 0 && strcmp(text, "crosslist") != 0) return fail(err, "must be grid or crosslist");
+    *(uint32_t *)field = strcmp(text, "grid") == 0 ? AOI_INDEX_GRID : AOI_INDEX_CROSSLIST;
+    return 0;
+}
+
+static int parse_shape(const struct option *option, const char *text, void *field, char *err)
+{
+    (void)option;
+    static const char *const names[] = {"", "box", "sphere", "cells"}; /* by enum aoi_shape */
+    for (uint32_t i = 1; i < 4; i++) {
+        if (strcmp(text, names[i]) != 0) continue;
+        *(uint32_t *)field = i;
+        return 0;
+    }
+    return fail(err, "must be box, sphere or cells");
+}
+
+/* "none", or the lower corner and then the upper corner: four numbers, or six with z. */
+static int parse_bounds(const struct option *option, const char *text, void *field, char *err)
+{
+    (void)option;
+    struct aoi_settings *set = field;
+    double v[6];
+    size_t n = 0;
+    set->bounded = strcmp(text, "none") != 0;
+    if (!set->bounded) return 0;
+    while (*text != '\0') {
+        char *end;
+        if (n == 6) return fail(err, "must be none, or min_x min_y max_x max_y, or min_x min_y min_z max_x max_y max_z");
+        if (real(text, &end, &v[n++], err) != 0) return -1;
+        text = end + strspn(end, " \t,");
+    }
+    if (n != 4 && n != 6) return fail(err, "must be none, or min_x min_y max_x max_y, or min_x min_y min_z max_x max_y max_z");
+    size_t axes = n / 2;
+    for (size_t a = 0; a < 3; a++) {
+        set->min[a] = a < axes ? (float)v[a] : -AOI_COORD_MAX;
+        set->max[a] = a < axes ? (float)v[axes + a] : AOI_COORD_MAX;
+    }
+    return 0;
+}
+
+/* HOST:PORT, a numeric address or localhost; [HOST]:PORT for IPv6. */
+static int parse_listen(const struct option *option, const char *text, void *field, char *err)
+{
+    (void)option;
+    struct config *config = field;
+    const char *colon = strrchr(text, ':');
+    char host[sizeof config->listen];
+    if (colon == NULL || strlen(text) >= sizeof config->listen) return fail(err, "must be HOST:PORT, such as 127.0.0.1:2643");
+    char *end;
+    unsigned long port = strtoul(colon + 1, &end, 10);
+    if (end == colon + 1 || *end != '\0' || port > 65535) return fail(err, "has no port between 0 and 65535 behind its last colon");
+
+    size_t len = (size_t)(colon - text);
+    bool brackets = len >= 2 && text[0] == '[' && text[len - 1] == ']';
+    snprintf(host, sizeof host, "%.*s", (int)(brackets ? len - 2 : len), brackets ? text + 1 : text);
+    if (strcmp(host, "localhost") == 0) snprintf(host, sizeof host, "127.0.0.1");
+    struct sockaddr_storage address = {0};
+    struct sockaddr_in *in = (struct sockaddr_in *)&address;
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&address;
+    if (!brackets && inet_pton(AF_INET, host, &in->sin_addr) == 1) {
+        in->sin_family = AF_INET;
+        in->sin_port = htons((uint16_t)port);
+    } else if (brackets && inet_pton(AF_INET6, host, &in6->sin6_addr) == 1) {
+        in6->sin6_family = AF_INET6;
+        in6->sin6_port = htons((uint16_t)port);
+    } else {
+        return fail(err, "has no numeric address before its last colon (IPv6 in brackets: [::1]:2643)");
+    }
+    config->address = address;
+    snprintf(config->listen, sizeof config->listen, "%s", text);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the table */
+
+#define AT(field) offsetof(struct config, field)
+#define SPACE_AT(field) offsetof(struct config_space, field)
+
+static const struct option options[] = {
+    {"server", "listen", parse_listen, 0, "127.0.0.1:2643", 0, 0, "Address and port; port 0: the kernel chooses one. Loopback only, for there are no tokens."},
+    {"server", "log_level", parse_level, AT(log_level), "info", 0, 0, "error, warn, info or debug; one line an event, to stderr."},
+    {"server", "hello_timeout_ms", parse_count, AT(hello_timeout_ms), "2000", 1, DAY_MS, "A connection must have sent its Hello by then."},
+    {"server", "frame_timeout_ms", parse_count, AT(frame_timeout_ms), "10000", 1, DAY_MS, "From the first byte of a frame to its last."},
+    {"server", "idle_timeout_ms", parse_count, AT(idle_timeout_ms), "60000", 0, DAY_MS, "A connection that sends nothing for so long is closed; 0: never."},
+    {"server", "drain_timeout_ms", parse_count, AT(drain_timeout_ms), "5000", 0, DAY_MS, "How long SIGTERM waits for slow readers at most."},
+
+    {"limits", "max_connections", parse_count, AT(max_connections), "1024", 1, 1e6, "Lowered, with a warning, to fit the limit of open files."},
+    {"limits", "max_frame_bytes", parse_bytes, AT(max_frame_bytes), "1MiB", 8 * KIB, 64 * MIB, "The largest frame in either direction."},
+    {"limits", "max_spaces", parse_count, AT(max_spaces), "65536", 1, 1e7, "Spaces of the daemon."},
+    {"limits", "max_entities", parse_count, AT(max_entities), "1000000", 1, 1e8, "Entities of a space."},
+    {"limits", "max_players", parse_count, AT(max_players), "1000000", 1, 1e8, "Players of a space."},
+    {"limits", "max_units", parse_count, AT(max_units), "1024", 1, 1e6, "Subscriptions of a player."},
+    {"limits", "max_payload", parse_bytes32, AT(max_payload), "4KiB", 0, 32 * MIB, "The opaque bytes of an entity; max_frame_bytes must be 1 KiB more at least."},
+    {"limits", "max_radius", parse_float, AT(max_radius), "0", 0, AOI_COORD_MAX, "The largest radius of an entity; 0: any."},
+    {"limits", "query_page", parse_count, AT(query_page), "10000", 1, 1e6, "Items in one result; lowered so that a result fits in max_frame_bytes."},
+    {"limits", "out_soft_bytes", parse_bytes, AT(out_soft_bytes), "4MiB", 8 * KIB, GIB, "Unsent bytes of a connection from which on it is not read, and gets fewer and larger deltas."},
+    {"limits", "out_hard_bytes", parse_bytes, AT(out_hard_bytes), "64MiB", 16 * KIB, 16 * GIB, "Unsent bytes of a connection over which it is closed."},
+    {"limits", "out_soft_ms", parse_count, AT(out_soft_ms), "10000", 1, DAY_MS, "How long a connection may stay at out_soft_bytes before it is closed."},
+
+    {"space", "id", parse_id, SPACE_AT(id), "", 0, 0, "The space's id; not needed in a section [space NUMBER]."},
+    {"space", "dimensions", parse_count, SPACE_AT(settings.dimensions), "2", 2, 3, "2 or 3."},
+    {"space", "index", parse_index, SPACE_AT(settings.index), "grid", 0, 0, "grid or crosslist."},
+    {"space", "shape", parse_shape, SPACE_AT(settings.shape), "box", 0, 0, "box, sphere or cells: what a unit of a radius sees."},
+    {"space", "cell_size", parse_double, SPACE_AT(settings.cell_size), "32", AOI_CELL_SIZE_MIN, AOI_COORD_MAX, "Edge of a grid cell: about a third to two thirds of the usual radius."},
+    {"space", "cell_range", parse_count, SPACE_AT(settings.cell_range), "1", 1, AOI_CELL_RANGE_MAX, "For shape cells: 1 is the nine-cell block, 2 is 25 cells."},
+    {"space", "bounds", parse_bounds, SPACE_AT(settings), "none", 0, 0, "min_x min_y max_x max_y, or with z min_x min_y min_z max_x max_y max_z; none: the whole of +-16,777,216."},
+    {"space", "extra", parse_flag, SPACE_AT(settings.extra), "no", 0, 0, "Whether moves and deltas carry one opaque 32-bit word."},
+    {"space", "flush_ms", parse_count, SPACE_AT(settings.flush_ms), "50", 0, DAY_MS, "Changes are told at most so much later; 0: only the Flush command flushes."},
+};
+enum { OPTIONS = sizeof options / sizeof *options };
+_Static_assert(OPTIONS <= 64, "`given` has a bit for each");
+
+static bool is_space(const struct option *option)
+{
+    return strcmp(option->section, "space") == 0;
+}
+
+/* The option; section NULL: whichever has the name, but none of a space. NULL: there is none. */
+static const struct option *find(const char *section, const char *name)
+{
+    for (size_t i = 0; i < OPTIONS; i++) {
+        if (strcmp(options[i].name, name) != 0) continue;
+        if (section == NULL ? !is_space(&options[i]) : strcmp(options[i].section, section) == 0) return &options[i];
+    }
+    return NULL;
+}
+
+static int assign(const struct option *option, const char *text, void *base, char *err)
+{
+    char why[CONFIG_ERROR_MAX];
+    if (option->parse(option, text, (char *)base + option->offset, why) == 0) return 0;
+    return fail(err, "%s = %.80s: %.200s", option->name, text, why);
+}
+
+static void assign_defaults(bool of_space, void *base)
+{
+    char err[CONFIG_ERROR_MAX];
+    for (size_t i = 0; i < OPTIONS; i++) {
+        if (is_space(&options[i]) != of_space || options[i].fallback[0] == '\0') continue;
+        CHECK(assign(&options[i], options[i].fallback, base, err) == 0);
+    }
+}
+
+void config_init(struct config *config)
+{
+    *config = (struct config){0};
+    assign_defaults(false, config);
+}
+
+void config_clear(struct config *config)
+{
+    array_clear(&config->spaces);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- spaces */
+
+/* The space of this label, made if need be; the label may be its id. */
+static int find_space(struct config *config, const char *label, struct config_space **out, char *err)
+{
+    for (uint32_t i = 0; i < config->spaces.n; i++) {
+        *out = &config->spaces.at[i];
+        if (strcmp((*out)->label, label) == 0) return 0;
+    }
+    if (label[0] == '\0' || strlen(label) >= sizeof(*out)->label) return fail(err, "a space needs a name or an id of 1 to 63 bytes: [space 1]");
+    struct config_space *space = array_add(&config->spaces);
+    *space = (struct config_space){0};
+    assign_defaults(true, space);
+    snprintf(space->label, sizeof space->label, "%s", label);
+    if (parse_id(NULL, label, &space->id, err) != 0) space->id = 0;
+    *out = space;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the file */
+
+#define LINE_MAX_BYTES 190 /* inih cuts longer lines in two */
+
+/* inih says neither which line it is at nor that a section begins, so that the reader which it calls for each line looks for itself. */
+struct reading {
+    struct config *config;
+    const char *path;
+    FILE *file;
+    int line;
+    char section[LINE_MAX_BYTES];
+    struct config_space *space; /* the current section is this space's */
+    bool failed;
+    char *err;
+};
+
+static void reading_fail(struct reading *r, const char *what)
+{
+    if (r->failed) return;
+    r->failed = true;
+    snprintf(r->err, CONFIG_ERROR_MAX, "%.200s:%d: %.300s", r->path, r->line, what);
+}
+
+static bool section_known(const char *section)
+{
+    for (size_t i = 0; i < OPTIONS; i++)
+        if (!is_space(&options[i]) && strcmp(options[i].section, section) == 0) return true;
+    return false;
+}
+
+static void enter_section(struct reading *r)
+{
+    char err[CONFIG_ERROR_MAX];
+    r->space = NULL;
+    if (strncmp(r->section, "space", 5) == 0 && (r->section[5] == ' ' || r->section[5] == '\0')) {
+        uint32_t before = r->config->spaces.n;
+        if (find_space(r->config, r->section + 5 + strspn(r->section + 5, " "), &r->space, err) != 0) {
+            reading_fail(r, err);
+        } else if (r->config->spaces.n == before) {
+            reading_fail(r, "this space has a section already");
+        } else {
+            r->space->path = r->path;
+            r->space->line = r->line;
+        }
+    } else if (!section_known(r->section)) {
+        snprintf(err, sizeof err, "unknown section [%.80s]; there are [server], [limits] and [space NAME-or-ID]", r->section);
+        reading_fail(r, err);
+    }
+}
+
+static char *read_line(char *str, int num, void *stream)
+{
+    struct reading *r = stream;
+    if (r->failed || fgets(str, num, r->file) == NULL) return NULL;
+    r->line++;
+    size_t len = strlen(str);
+    if (len > LINE_MAX_BYTES || (len > 0 && str[len - 1] != '\n' && !feof(r->file))) {
+        reading_fail(r, "the line is too long, or has a zero byte in it");
+        return NULL;
+    }
+    const char *at = str + strspn(str, " \t");
+    const char *end = *at == '[' ? strchr(at, ']') : NULL;
+    if (end != NULL) {
+        snprintf(r->section, sizeof r->section, "%.*s", (int)(end - at - 1), at + 1);
+        enter_section(r);
+    }
+    return str;
+}
+
+static int take_option(void *user, const char *ini_section, const char *name, const char *value)
+{
+    struct reading *r = user;
+    char err[CONFIG_ERROR_MAX];
+    (void)ini_section; /* cut at 50 bytes, and without the line */
+    if (name == NULL || r->failed) return !r->failed;
+    const struct option *option = find(r->space != NULL ? "space" : r->section, name);
+    if (r->section[0] == '\0') {
+        reading_fail(r, "an option before the first section; begin with [server]");
+    } else if (option == NULL) {
+        snprintf(err, sizeof err, "unknown option %.80s in [%.80s]; `aoid --help` lists them", name, r->section);
+        reading_fail(r, err);
+    } else {
+        uint64_t bit = (uint64_t)1 << (option - options);
+        uint64_t *given = r->space != NULL ? &r->space->given : &r->config->given;
+        if (*given & bit) {
+            snprintf(err, sizeof err, "%s is given twice", name);
+            reading_fail(r, err);
+        } else if (assign(option, value, r->space != NULL ? (void *)r->space : (void *)r->config, err) != 0) {
+            reading_fail(r, err);
+        }
+        *given |= bit;
+    }
+    return !r->failed;
+}
+
+int config_read(struct config *config, FILE *file, const char *path, char *err)
+{
+    struct reading r = {.config = config, .path = path, .file = file, .err = err};
+    ini_allow_multiline = false; /* else an indented line would be taken for more of the value above it */
+    ini_stop_on_first_error = true;
+    int status = ini_parse_stream(read_line, &r, take_option, &r);
+    if (status > 0) {
+        r.line = status;
+        reading_fail(&r, "neither an option (name = value), nor a [section], nor a comment");
+    }
+    if (ferror(file)) reading_fail(&r, strerror(errno));
+    return r.failed ? -1 : 0;
+}
+
+int config_load(struct config *config, const char *path, char *err)
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return fail(err, "%.300s: %s", path, strerror(errno));
+    int status = config_read(config, file, path, err);
+    fclose(file);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the rest */
+
+int config_set(struct config *config, const char *assignment, char *err)
+{
+    const char *equals = strchr(assignment, '=');
+    char name[128];
+    if (equals == NULL || equals - assignment >= (ptrdiff_t)sizeof name) return fail(err, "%.80s: must be name=value", assignment);
+    snprintf(name, sizeof name, "%.*s", (int)(equals - assignment), assignment);
+    char *dot = strrchr(name, '.');
+    const char *key = dot != NULL ? dot + 1 : name;
+    if (dot != NULL) *dot = '\0';
+
+    void *base = config;
+    const struct option *option = find(dot != NULL ? name : NULL, key);
+    if (dot != NULL && strncmp(name, "space.", 6) == 0) {
+        struct config_space *space;
+        option = find("space", key);
+        if (option != NULL && find_space(config, name + 6, &space, err) != 0) return -1;
+        if (option != NULL) base = space;
+    } else if (option != NULL && is_space(option)) {
+        return fail(err, "%.80s: which space? space.NAME.%s=...", assignment, key);
+    }
+    if (option == NULL) return fail(err, "unknown option %.80s; `aoid --help` lists them", key);
+    return assign(option, equals + 1, base, err);
+}
+
+static bool loopback(const struct sockaddr_storage *address)
+{
+    if (address->ss_family == AF_INET) return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+}
+
+static int check_space(struct config *config, uint32_t i, char *err)
+{
+    struct config_space *space = &config->spaces.at[i];
+    const char *why = NULL;
+    if (space->id == 0) why = "needs an id, `id = 1` for example";
+    if (why == NULL && aoi_settings_check(&space->settings, &why) == AOI_OK) why = NULL;
+    for (uint32_t k = 0; k < i && why == NULL; k++)
+        if (config->spaces.at[k].id == space->id) why = "another space has the same id";
+    if (why == NULL) return 0;
+    if (space->path == NULL) return fail(err, "space %s: %s", space->label, why);
+    return fail(err, "%.200s:%d: [space %s]: %s", space->path, space->line, space->label, why);
+}
+
+int config_check(struct config *config, char *err)
+{
+    if (!loopback(&config->address))
+        return fail(err, "listen = %s: this address can be reached from other machines, and this version has no tokens to tell friend from foe: anybody could command "
+                         "the daemon. Listen on 127.0.0.1 or [::1], and reach it from elsewhere through a tunnel.", config->listen);
+    if (config->max_payload + (uint64_t)1024 > config->max_frame_bytes) return fail(err, "max_frame_bytes must be at least 1 KiB more than max_payload");
+    if (config->out_soft_bytes < 2 * ((uint64_t)config->max_payload + 1024)) return fail(err, "out_soft_bytes must be at least twice max_payload and 1 KiB");
+    if (config->out_hard_bytes < config->out_soft_bytes + config->max_frame_bytes)
+        return fail(err, "out_hard_bytes must be at least out_soft_bytes and max_frame_bytes together, so that a single reply closes no connection");
+    uint64_t page_most = (config->max_frame_bytes - 128) / 32; /* a row takes 28 bytes, a Result's other fields less than 128 */
+    if (config->query_page > page_most) config->query_page = (uint32_t)page_most;
+    if (config->spaces.n > config->max_spaces) return fail(err, "more spaces are configured than max_spaces");
+    for (uint32_t i = 0; i < config->spaces.n; i++)
+        if (check_space(config, i, err) != 0) return -1;
+    return 0;
+}
+
+void config_print_help(FILE *out)
+{
+    const char *section = "";
+    for (size_t i = 0; i < OPTIONS; i++) {
+        if (strcmp(section, options[i].section) != 0) {
+            section = options[i].section;
+            fprintf(out, "\n[%s]\n", is_space(&options[i]) ? "space NAME-or-ID" : section);
+        }
+        fprintf(out, "  %-17s %-15s %s\n", options[i].name, options[i].fallback, options[i].help);
+    }
+}
+
+void config_print_options(FILE *out)
+{
+    for (size_t i = 0; i < OPTIONS; i++) fprintf(out, "%s.%s %s\n", options[i].section, options[i].name, options[i].fallback);
+}

@@ -1,0 +1,53 @@
+/* config.h: the daemon's options: one table drives the configuration file, --set, --help and the check of the documents. */
+#ifndef AOI_SERVER_CONFIG_H
+#define AOI_SERVER_CONFIG_H
+
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "base/array.h"
+#include "core/aoi.h"
+
+#define CONFIG_ERROR_MAX 512 /* room enough for any message of this file */
+
+/* A space that is there from the start. */
+struct config_space {
+    char label[64];    /* what stands behind "space" in its section's name */
+    uint64_t id;       /* the option, or the label if that is a number; 0: neither was given */
+    struct aoi_settings settings;
+    uint64_t given;    /* bit i: option i of the table was set by the file */
+    const char *path;  /* borrowed: of the file where its section is; NULL: not from a file */
+    int line;
+};
+
+struct config {
+    /* [server] */
+    char listen[64]; /* as given */
+    struct sockaddr_storage address;
+    uint32_t log_level; /* enum log_level */
+    uint32_t hello_timeout_ms, frame_timeout_ms, idle_timeout_ms, drain_timeout_ms;
+    /* [limits] */
+    uint64_t max_frame_bytes, out_soft_bytes, out_hard_bytes;
+    uint32_t out_soft_ms, max_connections, query_page;
+    uint32_t max_spaces, max_entities, max_players, max_units, max_payload;
+    float max_radius;
+
+    ARRAY(struct config_space) spaces;
+    uint64_t given; /* as in struct config_space */
+};
+
+void config_init(struct config *config); /* the defaults */
+void config_clear(struct config *config);
+
+/* Reads a file over what is there. 0, or -1 with the first fault in err[CONFIG_ERROR_MAX] as "FILE:LINE: what". */
+int config_load(struct config *config, const char *path, char *err);
+int config_read(struct config *config, FILE *file, const char *path, char *err);
+/* One "name=value"; the name may be preceded by its section and a dot ("limits.query_page", "space.7.flush_ms"). 0, or -1 with err. */
+int config_set(struct config *config, const char *assignment, char *err);
+/* What only holds between options; to be called when all are set. 0, or -1 with err. */
+int config_check(struct config *config, char *err);
+
+void config_print_help(FILE *out);
+void config_print_options(FILE *out); /* for scripts: lines of "section.name default" */
+
+#endif

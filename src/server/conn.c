@@ -1,0 +1,373 @@
+/* conn.c: one connection: its input in fair portions, its clocks, and the end of its socket. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "server/server.h"
+#include "wire/frame.h"
+
+/* A turn also ends when its frames have made so many bytes of replies, or took so long: the next connection has its turn. */
+#define TURN_OUT_BYTES ((uint64_t)1024 * 1024)
+#define TURN_NS ((uint64_t)4 * 1000 * 1000)
+/* A closing socket gets so long to take its last bytes, and its peer to see them and to close. */
+#define CLOSE_WAIT_MS 2000
+#define DRAIN_WAIT_MS 250
+#define RELAX_TICKS 32 /* unused buffers are given back about so often */
+
+enum input {
+    INPUT_READING, /* libuv reads */
+    INPUT_WAITING, /* for the next turn; in server->waiting */
+    INPUT_PAUSED   /* until the outbox is no longer full */
+};
+
+struct conn {
+    struct session session;
+    struct server *server;
+    uv_tcp_t tcp;
+    uv_shutdown_t shutdown;
+    uint32_t at;      /* in server->conns */
+    struct buf in;    /* received, but no whole frame yet, or not its turn */
+    enum input input;
+    bool waits;       /* in server->waiting, perhaps without still being INPUT_WAITING */
+    bool refused;     /* over max_connections */
+    bool ended;       /* what the session owned is removed */
+    bool peer_closed; /* end of file was read */
+    bool shut;        /* nothing will be written any more */
+    bool dropped;     /* the handle closes: nothing may be done any more */
+    /* of server->clock_ms, but for closing_ms */
+    uint64_t opened_ms, input_ms; /* input_ms: when something came last */
+    uint64_t frame_ms;            /* when the frame at the start of `in` began to come; 0: none has */
+    uint64_t stopped_ms;          /* since when it is not read, unless INPUT_READING */
+    uint64_t soft_ms;             /* since when the outbox is full; 0: it is not */
+    uint64_t closing_ms;          /* of the loop's time */
+};
+
+struct session *conn_session(struct conn *conn)
+{
+    return &conn->session;
+}
+
+struct conn *conn_of_session(struct session *session)
+{
+    return (struct conn *)((char *)session - offsetof(struct conn, session));
+}
+
+/* Rounded up to the next tick, so that no timeout comes early. */
+static uint64_t now_ms(const struct conn *conn)
+{
+    return conn->server->clock_ms + SERVER_TICK_MS;
+}
+
+bool conn_quiet(const struct conn *conn)
+{
+    return outbox_bytes(&conn->session.out) == 0 && conn->input == INPUT_READING;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- input */
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    (void)suggested;
+    const struct conn *conn = handle->data;
+    *buf = uv_buf_init(conn->server->scratch, SERVER_READ_BYTES);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
+
+static void set_input(struct conn *conn, enum input input)
+{
+    struct server *server = conn->server;
+    if (input == INPUT_WAITING && !conn->waits) {
+        conn->waits = true;
+        server_wait_turn(server, conn);
+    }
+    if (input == conn->input) return;
+    if (conn->input == INPUT_READING) {
+        uv_read_stop((uv_stream_t *)&conn->tcp);
+        conn->stopped_ms = now_ms(conn);
+    }
+    conn->input = input;
+    if (input != INPUT_READING) return;
+    /* its clocks stood still while it was not read */
+    uint64_t stood_ms = now_ms(conn) - conn->stopped_ms;
+    conn->opened_ms += stood_ms;
+    conn->input_ms += stood_ms;
+    if (conn->frame_ms != 0) conn->frame_ms += stood_ms;
+    if (!conn->peer_closed && uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read) != 0)
+        session_close(&server->sessions, &conn->session, CLOSE_IO);
+}
+
+static size_t frame_limit(const struct conn *conn)
+{
+    size_t most = (size_t)conn->server->config->max_frame_bytes;
+    return conn->session.state == SESSION_HELLO_WAIT && most > DISPATCH_HELLO_BYTES ? DISPATCH_HELLO_BYTES : most;
+}
+
+/* Whether the outbox is too full for another reply, though what the kernel takes is written. */
+static bool blocked(struct conn *conn)
+{
+    if (!outbox_full(&conn->session.out)) return false;
+    if (outbox_flush(&conn->session.out) < 0) session_close(&conn->server->sessions, &conn->session, CLOSE_IO);
+    return outbox_full(&conn->session.out);
+}
+
+/* Applies frames of data[0 .. len) until there is no whole one any more, the turn is over (*more) or the outbox is full. Returns how many bytes it used. */
+static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, bool *more)
+{
+    struct session *session = &conn->session;
+    uint64_t began_ns = uv_hrtime(), out_most = outbox_bytes(&session->out) + TURN_OUT_BYTES;
+    size_t used = 0;
+    while (used < len && session->state != SESSION_CLOSING && !blocked(conn)) {
+        struct frame frame;
+        enum frame_status status = frame_next(data + used, len - used, frame_limit(conn), &frame);
+        if (status == FRAME_INCOMPLETE) break;
+        if (status == FRAME_TOO_LARGE) {
+            session_send_error(&conn->server->sessions, session, 0, CODEC_FRAME_TOO_LARGE, dispatch_text(CODEC_FRAME_TOO_LARGE));
+            session_close(&conn->server->sessions, session, CLOSE_TOO_LARGE);
+            break;
+        }
+        dispatch_frame(&conn->server->dispatch, session, data + used + frame.header_len, frame.body_len);
+        used += frame.header_len + frame.body_len;
+        if (outbox_bytes(&session->out) > out_most || uv_hrtime() - began_ns > TURN_NS) {
+            *more = used < len;
+            break;
+        }
+    }
+    return used;
+}
+
+/* Takes in data, or goes on with what waits where data is NULL; more: there may be more to read, but not in this turn. */
+static void take_input(struct conn *conn, const char *data, size_t len, bool more)
+{
+    struct buf *in = &conn->in;
+    size_t used;
+    if (data != NULL && buf_len(in) == 0) {
+        used = apply_frames(conn, (const uint8_t *)data, len, &more);
+        buf_append(in, data + used, len - used);
+    } else {
+        buf_append(in, data, len);
+        used = apply_frames(conn, buf_data(in), buf_len(in), &more);
+        buf_consume(in, used);
+    }
+    if (conn->session.state == SESSION_CLOSING) {
+        buf_clear(in);
+        return;
+    }
+    if (used > 0) conn->frame_ms = 0;
+    if (buf_len(in) == 0)
+        buf_shrink(in, 0);
+    else if (conn->frame_ms == 0)
+        conn->frame_ms = now_ms(conn);
+    set_input(conn, outbox_full(&conn->session.out) ? INPUT_PAUSED : more ? INPUT_WAITING : INPUT_READING);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct conn *conn = stream->data;
+    struct server *server = conn->server;
+    if (n == 0) return;
+    if (n < 0) {
+        uv_read_stop(stream);
+        conn->peer_closed = true;
+        session_close(&server->sessions, &conn->session, n == UV_EOF ? CLOSE_EOF : CLOSE_IO);
+        session_touch(&server->sessions, &conn->session);
+    } else if (conn->session.state != SESSION_CLOSING) { /* else it is read only so that it does not end with a reset */
+        server->metrics.bytes_in += (uint64_t)n;
+        conn->input_ms = now_ms(conn);
+        take_input(conn, buf->base, (size_t)n, (size_t)n == SERVER_READ_BYTES);
+    }
+    server_settle(server);
+}
+
+void conn_turn(struct conn *conn)
+{
+    conn->waits = false;
+    if (conn->dropped || conn->input != INPUT_WAITING || conn->session.state == SESSION_CLOSING) return;
+    take_input(conn, NULL, 0, false);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- output and the end */
+
+static void on_written(struct outbox *outbox, int status)
+{
+    struct session *session = (struct session *)((char *)outbox - offsetof(struct session, out));
+    struct conn *conn = conn_of_session(session);
+    if (conn->dropped) return;
+    if (status != 0) {
+        session_close(&conn->server->sessions, session, CLOSE_IO);
+        conn_drop(conn);
+    }
+    session_touch(&conn->server->sessions, session);
+    server_settle(conn->server);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct conn *conn = handle->data;
+    outbox_clear(&conn->session.out);
+    buf_clear(&conn->in);
+    free(conn);
+}
+
+static void forget_waiting(struct conn *conn)
+{
+    struct server *server = conn->server;
+    for (uint32_t i = 0; conn->waits && i < server->waiting.n; i++) {
+        if (server->waiting.at[i] != conn) continue;
+        server->waiting.at[i] = NULL;
+        conn->waits = false;
+    }
+}
+
+void conn_drop(struct conn *conn)
+{
+    struct server *server = conn->server;
+    if (conn->dropped) return;
+    CHECK(conn->session.state == SESSION_CLOSING);
+    conn->dropped = true;
+    forget_waiting(conn);
+    struct conn *last = server->conns.at[server->conns.n - 1];
+    last->at = conn->at;
+    array_swap_remove(&server->conns, conn->at);
+    if (conn->refused) server->refused--;
+    server->metrics.connections = server->conns.n - server->refused;
+    if (server->conns.n == 0) uv_timer_stop(&server->tick);
+    uv_close((uv_handle_t *)&conn->tcp, on_closed);
+}
+
+/* For now a session is its connection: what it owns goes with it. While draining nothing goes, for nobody is to see anything leave. */
+static void end_session(struct conn *conn)
+{
+    struct server *server = conn->server;
+    conn->ended = true;
+    conn->closing_ms = uv_now(server->loop);
+    buf_clear(&conn->in);
+    if (conn->session.owner != 0 && !server->draining) {
+        aoi_owner_end(server->world, conn->session.owner, true);
+        flusher_arm_all(&server->flusher);
+        deliver_closed(&server->deliver);
+    }
+    session_release(&server->sessions, &conn->session);
+}
+
+static bool waits_to_close(const struct conn *conn)
+{
+    enum close_reason reason = conn->session.reason;
+    return reason != CLOSE_IO && reason != CLOSE_OUT_HARD && reason != CLOSE_OUT_SOFT && !(conn->refused && conn->server->refused > SERVER_REFUSED_MAX);
+}
+
+static void on_shutdown(uv_shutdown_t *req, int status)
+{
+    (void)req;
+    (void)status; /* the peer is gone: the read says so too */
+}
+
+/* The outbox empties; then we say that no more comes, and read on until the peer closes too: a socket that is closed with input unread resets the connection, and
+ * the peer may lose our last words. */
+static void close_gently(struct conn *conn)
+{
+    if (outbox_bytes(&conn->session.out) > 0) return;
+    if (conn->peer_closed) {
+        conn_drop(conn);
+        return;
+    }
+    if (conn->shut) return;
+    conn->shut = true;
+    if (uv_shutdown(&conn->shutdown, (uv_stream_t *)&conn->tcp, on_shutdown) != 0) conn_drop(conn);
+}
+
+void conn_settle(struct conn *conn)
+{
+    struct session *session = &conn->session;
+    struct server *server = conn->server;
+    if (session->state == SESSION_CLOSING && !conn->ended) end_session(conn);
+    if (conn->dropped) return;
+    if (outbox_flush(&session->out) < 0) {
+        session_close(&server->sessions, session, CLOSE_IO);
+        conn_drop(conn);
+        return;
+    }
+    if (session->state != SESSION_CLOSING) {
+        bool full = outbox_full(&session->out);
+        if (!full) conn->soft_ms = 0;
+        if (full && conn->soft_ms == 0) conn->soft_ms = now_ms(conn);
+        if (full && conn->input == INPUT_READING) set_input(conn, INPUT_PAUSED);
+        if (!full && conn->input == INPUT_PAUSED) set_input(conn, INPUT_WAITING);
+    } else if (!waits_to_close(conn)) {
+        conn_drop(conn);
+    } else {
+        if (conn->input != INPUT_READING) set_input(conn, INPUT_READING);
+        close_gently(conn);
+    }
+}
+
+void conn_tick(struct conn *conn)
+{
+    struct server *server = conn->server;
+    const struct config *config = server->config;
+    uint64_t clock_ms = server->clock_ms;
+    enum close_reason reason = CLOSE_NONE;
+    if (server->ticks % RELAX_TICKS == 0) outbox_relax(&conn->session.out);
+    if (conn->session.state == SESSION_CLOSING) {
+        uint64_t wait_ms = conn->session.reason == CLOSE_DRAIN ? DRAIN_WAIT_MS : CLOSE_WAIT_MS;
+        if (conn->ended && uv_now(server->loop) - conn->closing_ms >= wait_ms) conn_drop(conn);
+        return;
+    }
+    if (conn->soft_ms != 0 && clock_ms >= conn->soft_ms + config->out_soft_ms) reason = CLOSE_OUT_SOFT;
+    if (conn->input == INPUT_READING) {
+        if (config->idle_timeout_ms > 0 && clock_ms >= conn->input_ms + config->idle_timeout_ms) reason = CLOSE_IDLE_TIMEOUT;
+        if (conn->frame_ms != 0 && clock_ms >= conn->frame_ms + config->frame_timeout_ms) reason = CLOSE_FRAME_TIMEOUT;
+        if (conn->session.state == SESSION_HELLO_WAIT && clock_ms >= conn->opened_ms + config->hello_timeout_ms) reason = CLOSE_HELLO_TIMEOUT;
+    }
+    if (reason != CLOSE_NONE) session_close(&server->sessions, &conn->session, reason);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the beginning */
+
+static void name_peer(struct conn *conn)
+{
+    struct sockaddr_storage address;
+    int len = sizeof address;
+    char host[48] = "unknown";
+    unsigned port = 0;
+    if (uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&address, &len) == 0) {
+        bool v6 = address.ss_family == AF_INET6;
+        port = ntohs(v6 ? ((struct sockaddr_in6 *)&address)->sin6_port : ((struct sockaddr_in *)&address)->sin_port);
+        if (v6)
+            uv_ip6_name((struct sockaddr_in6 *)&address, host, sizeof host);
+        else
+            uv_ip4_name((struct sockaddr_in *)&address, host, sizeof host);
+    }
+    snprintf(conn->session.peer, sizeof conn->session.peer, strchr(host, ':') != NULL ? "[%s]:%u" : "%s:%u", host, port);
+}
+
+void conn_accept(struct server *server)
+{
+    struct conn *conn = mem_zalloc(sizeof *conn);
+    conn->server = server;
+    conn->tcp.data = conn;
+    CHECK(uv_tcp_init(server->loop, &conn->tcp) == 0);
+    conn->at = server->conns.n;
+    *array_add(&server->conns) = conn;
+    outbox_init(&conn->session.out, &server->out_limits, (uv_stream_t *)&conn->tcp, &server->metrics.bytes_out, on_written);
+    conn->refused = server->conns.n - server->refused > server->config->max_connections;
+    if (conn->refused) server->refused++;
+    server->metrics.accepted++;
+    server->metrics.connections = server->conns.n - server->refused;
+    if (server->conns.n == 1) server_start_tick(server);
+    conn->opened_ms = conn->input_ms = now_ms(conn);
+
+    int status = uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&conn->tcp);
+    name_peer(conn);
+    if (status == 0) status = uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+    if (status != 0) {
+        session_close(&server->sessions, &conn->session, CLOSE_IO);
+    } else if (conn->refused) {
+        session_send_error(&server->sessions, &conn->session, 0, CODEC_LIMIT_EXCEEDED, "max_connections are open already");
+        session_close(&server->sessions, &conn->session, CLOSE_REFUSED);
+    } else {
+        uv_tcp_nodelay(&conn->tcp, 1);
+        log_info("connect", "peer=%s connections=%llu", conn->session.peer, (unsigned long long)server->metrics.connections);
+    }
+    server_settle(server);
+}

@@ -1,0 +1,146 @@
+/* dispatch.c: what each frame of a client does: a table of frames, and the rules of seq, Hello and draining. */
+#include "server/dispatch.h"
+
+#include "base/log.h"
+#include "server/version.h"
+
+/* What a frame may unpack to. The worst legal one is a batch of nothing but 4-byte commands, 70 times its length; the memory is given back after the frame. */
+#define ARENA_PER_BYTE 128
+#define ARENA_BASE ((size_t)1024 * 1024)
+
+typedef void frame_handler(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame);
+
+const char *dispatch_text(int code)
+{
+    static const char *const texts[CODEC_CODES] = {
+        [CODEC_OK] = "",
+        [CODEC_INVALID_ARGUMENT] = "an id is 0, or a number is not finite, negative or too large, or a box is missing or has min above max",
+        [CODEC_OUT_OF_BOUNDS] = "beyond +-16777216 or outside the bounds of the space",
+        [CODEC_UNKNOWN_SPACE] = "there is no such space",
+        [CODEC_UNKNOWN_ENTITY] = "there is no such entity",
+        [CODEC_UNKNOWN_PLAYER] = "there is no such player",
+        [CODEC_DUPLICATE_SPACE] = "the space exists already, or has other settings",
+        [CODEC_DUPLICATE_ENTITY] = "the entity exists already",
+        [CODEC_NOT_OWNER] = "it belongs to another session",
+        [CODEC_LIMIT_EXCEEDED] = "over a limit of the configuration",
+        [CODEC_UNSUPPORTED] = "empty, or of a kind unknown to this version",
+        [CODEC_UNAUTHENTICATED] = "the first frame must be Hello",
+        [CODEC_MALFORMED] = "the bytes are not a frame of this protocol",
+        [CODEC_FRAME_TOO_LARGE] = "a frame longer than max_frame_bytes, or a first frame longer than 4096 bytes",
+        [CODEC_DRAINING] = "the daemon is about to exit and takes no more commands",
+    };
+    return code >= 0 && code < CODEC_CODES ? texts[code] : "";
+}
+
+static void take_hello(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+{
+    if (session->state == SESSION_READY) {
+        session_send_error(dispatch->sessions, session, frame->seq, CODEC_INVALID_ARGUMENT, "a second Hello");
+        return;
+    }
+    if (frame->u.hello.protocol_version != CODEC_PROTOCOL_VERSION) {
+        session_send_error(dispatch->sessions, session, frame->seq, CODEC_UNSUPPORTED, "this daemon speaks protocol_version 1");
+        session_close(dispatch->sessions, session, CLOSE_VERSION);
+        return;
+    }
+    session_accept(dispatch->sessions, session);
+    char name[96];
+    log_info("hello", "peer=%s session=%llu client=%s", session->peer, (unsigned long long)session->id, log_quote(frame->u.hello.client_name, name, sizeof name));
+    const struct config *config = dispatch->config;
+    session_send(dispatch->sessions, session,
+                 &(struct codec_server_frame){.reply_to = frame->seq,
+                                              .kind = CODEC_WELCOME,
+                                              .u.welcome = {.protocol_version = CODEC_PROTOCOL_VERSION,
+                                                            .server_version = AOID_VERSION,
+                                                            .session = session->id,
+                                                            .max_frame_bytes = (uint32_t)config->max_frame_bytes,
+                                                            .max_payload = config->max_payload,
+                                                            .query_page = config->query_page,
+                                                            .idle_timeout_ms = config->idle_timeout_ms}});
+}
+
+static void send_empty_ack(struct dispatch *dispatch, struct session *session, uint64_t seq, uint64_t applied)
+{
+    if (seq == 0) return;
+    session_send(dispatch->sessions, session, &(struct codec_server_frame){.reply_to = seq, .kind = CODEC_ACK, .u.ack = {.applied = applied}});
+}
+
+static void take_resync(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+{
+    uint64_t id = frame->u.resync.space;
+    struct aoi_space *space = aoi_space_find(dispatch->world, id);
+    int code = id == 0 ? CODEC_INVALID_ARGUMENT : space == NULL ? CODEC_UNKNOWN_SPACE : -aoi_resync(space, session->owner, frame->u.resync.player);
+    if (code != CODEC_OK) {
+        session_send_error(dispatch->sessions, session, frame->seq, code, dispatch_text(code));
+        return;
+    }
+    flusher_arm(dispatch->flusher, space);
+    send_empty_ack(dispatch, session, frame->seq, 1);
+}
+
+static void take_ping(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+{
+    if (frame->seq == 0) return;
+    session_send(dispatch->sessions, session, &(struct codec_server_frame){.reply_to = frame->seq, .kind = CODEC_PONG,
+                                                                           .u.pong = {.nonce = frame->u.ping.nonce, .time_us = flusher_time_us()}});
+}
+
+static void take_bye(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+{
+    send_empty_ack(dispatch, session, frame->seq, 0);
+    session_close(dispatch->sessions, session, CLOSE_BYE);
+}
+
+static void take_nothing(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+{
+    session_send_error(dispatch->sessions, session, frame->seq, CODEC_UNSUPPORTED, dispatch_text(CODEC_UNSUPPORTED));
+}
+
+static const struct {
+    frame_handler *run;
+    bool commands; /* changes the world: refused while draining */
+} frames[CODEC_CLIENT_KINDS] = {
+    [CODEC_CLIENT_NONE] = {take_nothing, false},
+    [CODEC_HELLO] = {take_hello, false},
+    [CODEC_BATCH] = {dispatch_batch, true},
+    [CODEC_QUERY] = {dispatch_query, false},
+    [CODEC_RESYNC] = {take_resync, true},
+    [CODEC_PING] = {take_ping, false},
+    [CODEC_BYE] = {take_bye, false},
+};
+
+void dispatch_init(struct dispatch *dispatch)
+{
+    arena_init(&dispatch->arena, (size_t)dispatch->config->max_frame_bytes * ARENA_PER_BYTE + ARENA_BASE);
+}
+
+void dispatch_clear(struct dispatch *dispatch)
+{
+    arena_clear(&dispatch->arena);
+    aoi_rows_clear(&dispatch->rows);
+    array_clear(&dispatch->errors);
+    array_clear(&dispatch->spaces);
+}
+
+void dispatch_frame(struct dispatch *dispatch, struct session *session, const void *bytes, size_t len)
+{
+    struct codec_client_frame frame;
+    struct sessions *sessions = dispatch->sessions;
+    dispatch->metrics->frames_in++;
+    arena_reset(&dispatch->arena);
+    if (codec_decode_client(bytes, len, &dispatch->arena, &frame) != CODEC_OK) {
+        session_send_error(sessions, session, 0, CODEC_MALFORMED, dispatch_text(CODEC_MALFORMED));
+        session_close(sessions, session, CLOSE_MALFORMED);
+    } else if (session->state == SESSION_HELLO_WAIT && frame.kind != CODEC_HELLO) {
+        session_send_error(sessions, session, frame.seq, CODEC_UNAUTHENTICATED, dispatch_text(CODEC_UNAUTHENTICATED));
+        session_close(sessions, session, CLOSE_NO_HELLO);
+    } else if (frame.seq != 0 && frame.seq <= session->last_seq) {
+        session_send_error(sessions, session, frame.seq, CODEC_INVALID_ARGUMENT, "seq must increase from frame to frame");
+    } else {
+        if (frame.seq != 0) session->last_seq = frame.seq;
+        if (dispatch->draining && frames[frame.kind].commands)
+            session_send_error(sessions, session, frame.seq, CODEC_DRAINING, dispatch_text(CODEC_DRAINING));
+        else
+            frames[frame.kind].run(dispatch, session, &frame);
+    }
+}

@@ -1,0 +1,103 @@
+/* flusher.c: when spaces are flushed: one timer a space, armed by the first change in a quiet one. */
+#include "server/flusher.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/check.h"
+
+/* Made when a space is first armed, freed when libuv has let go of its handle. */
+struct space_timer {
+    uv_timer_t handle;
+    struct flusher *flusher;
+    struct aoi_space *space; /* NULL: the space has ended */
+};
+
+uint64_t flusher_time_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void on_space_end(void *ctx, struct aoi_space *space)
+{
+    (void)ctx;
+    struct space_timer *timer = aoi_space_user(space);
+    if (timer == NULL) return;
+    timer->space = NULL;
+    uv_close((uv_handle_t *)&timer->handle, on_closed);
+}
+
+void flusher_init(struct flusher *flusher, uv_loop_t *loop, struct aoi_world *world, void (*after)(void *ctx), void *after_ctx)
+{
+    *flusher = (struct flusher){.loop = loop, .world = world, .after = after, .after_ctx = after_ctx};
+    aoi_world_on_space_end(world, on_space_end, flusher);
+}
+
+static bool flush(struct aoi_space *space, uint64_t tag)
+{
+    struct aoi_flush_info info = {.tag = tag, .time_us = flusher_time_us()};
+    aoi_flush(space, &info);
+    return info.pending;
+}
+
+static void on_timer(uv_timer_t *handle)
+{
+    struct space_timer *timer = handle->data;
+    struct flusher *flusher = timer->flusher;
+    flush(timer->space, 0);
+    flusher_arm(flusher, timer->space);
+    flusher->after(flusher->after_ctx);
+}
+
+static struct space_timer *timer_of(struct flusher *flusher, struct aoi_space *space)
+{
+    struct space_timer *timer = aoi_space_user(space);
+    if (timer != NULL) return timer;
+    timer = mem_zalloc(sizeof *timer);
+    timer->flusher = flusher;
+    timer->space = space;
+    CHECK(uv_timer_init(flusher->loop, &timer->handle) == 0);
+    timer->handle.data = timer;
+    aoi_space_set_user(space, timer);
+    return timer;
+}
+
+void flusher_arm(struct flusher *flusher, struct aoi_space *space)
+{
+    uint32_t flush_ms = aoi_space_settings(space)->flush_ms;
+    if (flush_ms == 0 || !aoi_space_dirty(space)) return;
+    struct space_timer *timer = timer_of(flusher, space);
+    if (uv_is_active((uv_handle_t *)&timer->handle)) return;
+    uv_update_time(flusher->loop); /* the loop's clock stands still within a turn: after a long one the timer would be too early */
+    CHECK(uv_timer_start(&timer->handle, on_timer, flush_ms, 0) == 0);
+}
+
+void flusher_arm_all(struct flusher *flusher)
+{
+    uint64_t id = 0;
+    for (struct aoi_space *space; (space = aoi_space_next(flusher->world, id)) != NULL; id = aoi_space_id(space)) flusher_arm(flusher, space);
+}
+
+bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t tag)
+{
+    bool pending = flush(space, tag);
+    struct space_timer *timer = aoi_space_user(space);
+    if (timer != NULL) uv_timer_stop(&timer->handle);
+    flusher_arm(flusher, space);
+    return pending;
+}
+
+void flusher_flush_all(struct flusher *flusher)
+{
+    uint64_t id = 0;
+    for (struct aoi_space *space; (space = aoi_space_next(flusher->world, id)) != NULL; id = aoi_space_id(space)) {
+        if (aoi_space_settings(space)->flush_ms > 0 && aoi_space_dirty(space)) flusher_flush(flusher, space, 0);
+    }
+}

@@ -1,0 +1,29 @@
+/* flusher.h: when spaces are flushed: one timer a space, armed by the first change in a quiet one. */
+#ifndef AOI_SERVER_FLUSHER_H
+#define AOI_SERVER_FLUSHER_H
+
+#include <uv.h>
+
+#include "core/aoi.h"
+
+struct flusher {
+    uv_loop_t *loop;
+    struct aoi_world *world;
+    void (*after)(void *ctx); /* called after each timed flush: its deltas stand in the outboxes */
+    void *after_ctx;
+};
+
+/* Takes the user words of the world's spaces, and its on_space_end. */
+void flusher_init(struct flusher *flusher, uv_loop_t *loop, struct aoi_world *world, void (*after)(void *ctx), void *after_ctx);
+
+/* Something may have changed in the space: if it has, and no timer runs, one starts. */
+void flusher_arm(struct flusher *flusher, struct aoi_space *space);
+void flusher_arm_all(struct flusher *flusher);
+/* The Flush command: flushes now, and disarms or, if work is left, arms anew. Returns whether work is left. */
+bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t tag);
+/* Flushes every timed space in which there is something to flush. */
+void flusher_flush_all(struct flusher *flusher);
+
+uint64_t flusher_time_us(void); /* wall clock, microseconds since 1970 */
+
+#endif

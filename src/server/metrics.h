@@ -1,0 +1,35 @@
+/* metrics.h: what the daemon counts since its start. */
+#ifndef AOI_SERVER_METRICS_H
+#define AOI_SERVER_METRICS_H
+
+#include <stdint.h>
+
+/* Why a session's connection ends: the one list of reasons; names stand in session.c. */
+enum close_reason {
+    CLOSE_NONE,
+    CLOSE_EOF,           /* the peer closed */
+    CLOSE_BYE,           /* the peer said Bye */
+    CLOSE_IO,            /* reading or writing failed */
+    CLOSE_HELLO_TIMEOUT, /* no Hello in time */
+    CLOSE_FRAME_TIMEOUT, /* a frame that began did not end in time */
+    CLOSE_IDLE_TIMEOUT,  /* nothing came for too long */
+    CLOSE_NO_HELLO,      /* the first frame is no Hello */
+    CLOSE_VERSION,       /* Hello asks for a protocol that is not spoken here */
+    CLOSE_MALFORMED,     /* bytes that are not a frame */
+    CLOSE_TOO_LARGE,     /* a length over the limit */
+    CLOSE_OUT_SOFT,      /* it read too slowly for too long */
+    CLOSE_OUT_HARD,      /* too many unsent bytes */
+    CLOSE_REFUSED,       /* too many connections */
+    CLOSE_DRAIN,         /* the daemon ends */
+    CLOSE_REASONS
+};
+
+struct metrics {
+    uint64_t started_ms; /* of the loop's clock */
+    uint64_t connections, accepted;
+    uint64_t closed[CLOSE_REASONS];
+    uint64_t frames_in, bytes_in, bytes_out;
+    uint64_t errors; /* commands and frames refused */
+};
+
+#endif

@@ -1,0 +1,43 @@
+/* notify.c: tells whoever started the daemon how far it is: systemd (the protocol of sd_notify(3)), and scripts by a file with the port. */
+#include "server/notify.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+void notify_systemd(const char *state)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (path == NULL || (path[0] != '/' && path[0] != '@')) return;
+    size_t len = strlen(path);
+    if (len >= sizeof address.sun_path) return;
+    memcpy(address.sun_path, path, len);
+    if (path[0] == '@') address.sun_path[0] = '\0'; /* an abstract name */
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    socklen_t address_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
+    if (fd < 0 || sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&address, address_len) < 0)
+        log_warn("notify", "state=%s error=%s", state, strerror(errno));
+    if (fd >= 0) close(fd);
+}
+
+int notify_port_file(const char *path, int port)
+{
+    char temporary[4096];
+    if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp", path) >= sizeof temporary) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    FILE *file = fopen(temporary, "we");
+    if (file == NULL) return -1;
+    int written = fprintf(file, "%d\n", port);
+    if (fclose(file) != 0 || written < 0) return -1;
+    return rename(temporary, path);
+}

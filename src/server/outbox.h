@@ -1,0 +1,46 @@
+/* outbox.h: the bytes that wait to be written to one stream: soft and hard limits, partial writes. */
+#ifndef AOI_SERVER_OUTBOX_H
+#define AOI_SERVER_OUTBOX_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "base/buf.h"
+
+struct outbox_limits {
+    uint64_t soft_bytes, hard_bytes;
+    uint64_t slack_bytes; /* this near to the soft limit counts as full: no delta with anything in it is sure to fit */
+};
+
+struct outbox {
+    const struct outbox_limits *limits;
+    uv_stream_t *stream; /* NULL: nothing is ever written (tests) */
+    uint64_t *written;   /* counts the bytes that the kernel took */
+
+    struct buf queue;  /* encoders append here; then outbox_commit() */
+    struct buf flying; /* older than queue; its first write_bytes are libuv's until the write ends */
+    uv_write_t write;
+    size_t write_bytes; /* 0: no write is under way */
+    bool used;          /* since the last outbox_relax() */
+    uint64_t excused;   /* bytes by which a single delta took it past the soft limit: they do not count towards the hard one */
+
+    /* A write ended: status is 0, or why it failed; then more may be written, or, after a failure, nothing ever. */
+    void (*on_written)(struct outbox *outbox, int status);
+};
+
+void outbox_init(struct outbox *outbox, const struct outbox_limits *limits, uv_stream_t *stream, uint64_t *written,
+                 void (*on_written)(struct outbox *outbox, int status));
+void outbox_clear(struct outbox *outbox); /* frees; not before the stream is closed */
+
+uint64_t outbox_bytes(const struct outbox *outbox);
+bool outbox_full(const struct outbox *outbox);       /* at the soft limit, or so near that no delta is sure to fit */
+size_t outbox_room(const struct outbox *outbox);     /* bytes to the soft limit; 0 when full */
+bool outbox_over_hard(const struct outbox *outbox);
+void outbox_excuse(struct outbox *outbox);           /* what was appended last is one delta, begun with room left */
+
+/* Writes what the kernel takes, and lets libuv wait with the rest. 0, or a UV_E... after which nothing can be written. */
+int outbox_flush(struct outbox *outbox);
+/* To be called now and then: gives the memory back that has not been used since the last call. */
+void outbox_relax(struct outbox *outbox);
+
+#endif

@@ -1,0 +1,238 @@
+/* server.c: the daemon: its listener, its connections, and their end. */
+#include "server/server.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/log.h"
+
+#define BACKLOG 511
+/* Open files beside the connections that count: standard streams, libuv's own, the listener, refused connections. */
+#define OTHER_FILES (24 + SERVER_REFUSED_MAX)
+#define DRAIN_TICK_MS 50
+/* What a client sent before it could hear of the end is still answered. */
+#define DRAIN_GRACE_MS 100
+
+/* ------------------------------------------------------------------------------------------------------------- turns */
+
+void server_settle(struct server *server)
+{
+    session_list *touched = &server->sessions.touched; /* settling one may touch others: they are added behind */
+    for (uint32_t i = 0; i < touched->n; i++) {
+        struct session *session = touched->at[i];
+        session->touched = false;
+        conn_settle(conn_of_session(session));
+    }
+    touched->n = 0;
+}
+
+static void settle(void *ctx)
+{
+    server_settle(ctx);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+    uint64_t now_ms = uv_now(server->loop), passed_ms = now_ms - server->ticked_ms;
+    server->ticked_ms = now_ms;
+    server->clock_ms += passed_ms < 2 * SERVER_TICK_MS ? passed_ms : 2 * SERVER_TICK_MS;
+    server->ticks++;
+    for (uint32_t i = server->conns.n; i-- > 0;) conn_tick(server->conns.at[i]); /* one that drops is replaced by a later one */
+    server_settle(server);
+}
+
+void server_start_tick(struct server *server)
+{
+    server->ticked_ms = uv_now(server->loop);
+    uv_timer_start(&server->tick, on_tick, SERVER_TICK_MS, SERVER_TICK_MS);
+}
+
+static void on_turn(uv_idle_t *idle)
+{
+    struct server *server = idle->data;
+    uint32_t n = server->waiting.n;
+    for (uint32_t i = 0; i < n; i++) {
+        if (server->waiting.at[i] == NULL) continue; /* dropped meanwhile */
+        conn_turn(server->waiting.at[i]);
+        server_settle(server);
+    }
+    server->waiting.n -= n;
+    memmove(server->waiting.at, server->waiting.at + n, server->waiting.n * sizeof server->waiting.at[0]);
+    if (server->waiting.n == 0) uv_idle_stop(idle);
+}
+
+void server_wait_turn(struct server *server, struct conn *conn)
+{
+    *array_add(&server->waiting) = conn;
+    uv_idle_start(&server->turn, on_turn);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the beginning */
+
+static void fit_open_files(struct config *config)
+{
+    struct rlimit limit;
+    rlim_t need = (rlim_t)config->max_connections + OTHER_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need) return;
+    limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur >= need) return;
+    uint32_t fits = limit.rlim_cur > OTHER_FILES ? (uint32_t)limit.rlim_cur - OTHER_FILES : 1;
+    log_warn("open_files", "limit=%llu max_connections=%u lowered_to=%u", (unsigned long long)limit.rlim_cur, config->max_connections, fits);
+    config->max_connections = fits;
+}
+
+static int make_spaces(struct server *server, char *err)
+{
+    for (uint32_t i = 0; i < server->config->spaces.n; i++) {
+        const struct config_space *space = &server->config->spaces.at[i];
+        int status = aoi_space_create(server->world, 0, space->id, &space->settings, false);
+        if (status == AOI_OK) continue;
+        snprintf(err, CONFIG_ERROR_MAX, "space %s: %s", space->label, dispatch_text(-status));
+        return -1;
+    }
+    return 0;
+}
+
+static void init_handles(struct server *server)
+{
+    CHECK(uv_tcp_init(server->loop, &server->listener) == 0);
+    CHECK(uv_timer_init(server->loop, &server->tick) == 0);
+    CHECK(uv_timer_init(server->loop, &server->drain_timer) == 0);
+    CHECK(uv_idle_init(server->loop, &server->turn) == 0);
+    server->listener.data = server->tick.data = server->drain_timer.data = server->turn.data = server;
+}
+
+int server_init(struct server *server, uv_loop_t *loop, struct config *config, char *err)
+{
+    fit_open_files(config);
+    *server = (struct server){.config = config, .loop = loop, .scratch = mem_alloc(SERVER_READ_BYTES)};
+    server->out_limits = (struct outbox_limits){.soft_bytes = config->out_soft_bytes,
+                                                .hard_bytes = config->out_hard_bytes,
+                                                .slack_bytes = AOI_DELTA_OVERHEAD + AOI_ENTER_BYTES + config->max_payload};
+    server->metrics.started_ms = uv_now(loop);
+    server->sessions.metrics = &server->metrics;
+    deliver_init(&server->deliver, &server->sessions, (size_t)config->max_frame_bytes);
+    const struct aoi_limits limits = {.max_spaces = config->max_spaces,
+                                      .max_entities = config->max_entities,
+                                      .max_players = config->max_players,
+                                      .max_units = config->max_units,
+                                      .max_payload = config->max_payload,
+                                      .max_radius = config->max_radius};
+    const struct aoi_sink sink = deliver_sink(&server->deliver);
+    server->world = aoi_world_new(&limits, &sink);
+    flusher_init(&server->flusher, loop, server->world, settle, server);
+    server->dispatch = (struct dispatch){.config = config,
+                                         .world = server->world,
+                                         .sessions = &server->sessions,
+                                         .deliver = &server->deliver,
+                                         .flusher = &server->flusher,
+                                         .metrics = &server->metrics};
+    dispatch_init(&server->dispatch);
+    init_handles(server);
+    return make_spaces(server, err);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct server *server = listener->data;
+    if (status < 0)
+        log_warn("accept", "error=%s", uv_err_name(status));
+    else
+        conn_accept(server);
+}
+
+int server_listen(struct server *server, int *port, char *err)
+{
+    struct sockaddr_storage address;
+    int len = sizeof address;
+    int status = uv_tcp_bind(&server->listener, (const struct sockaddr *)&server->config->address, 0);
+    if (status == 0) status = uv_listen((uv_stream_t *)&server->listener, BACKLOG, on_connection);
+    if (status == 0) status = uv_tcp_getsockname(&server->listener, (struct sockaddr *)&address, &len);
+    if (status != 0) {
+        snprintf(err, CONFIG_ERROR_MAX, "cannot listen on %s: %s", server->config->listen, uv_strerror(status));
+        return -1;
+    }
+    bool v6 = address.ss_family == AF_INET6;
+    char host[48];
+    *port = ntohs(v6 ? ((struct sockaddr_in6 *)&address)->sin6_port : ((struct sockaddr_in *)&address)->sin_port);
+    if (v6)
+        uv_ip6_name((struct sockaddr_in6 *)&address, host, sizeof host);
+    else
+        uv_ip4_name((struct sockaddr_in *)&address, host, sizeof host);
+    log_info("listening", v6 ? "address=[%s]:%d spaces=%u max_connections=%u" : "address=%s:%d spaces=%u max_connections=%u", host, *port,
+             server->config->spaces.n, server->config->max_connections);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the end */
+
+static void close_handle(uv_handle_t *handle)
+{
+    if (!uv_is_closing(handle)) uv_close(handle, NULL);
+}
+
+void server_finish(struct server *server)
+{
+    close_handle((uv_handle_t *)&server->listener);
+    close_handle((uv_handle_t *)&server->tick);
+    close_handle((uv_handle_t *)&server->drain_timer);
+    close_handle((uv_handle_t *)&server->turn);
+    if (server->world == NULL) return;
+    aoi_world_free(server->world); /* and with it the spaces' timers */
+    server->world = NULL;
+}
+
+static void drop_all(struct server *server)
+{
+    while (server->conns.n > 0) {
+        struct conn *conn = server->conns.at[server->conns.n - 1];
+        session_close(&server->sessions, conn_session(conn), CLOSE_DRAIN);
+        conn_drop(conn);
+    }
+    server_settle(server);
+}
+
+static void on_drain(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+    uint64_t now_ms = uv_now(server->loop);
+    flusher_flush_all(&server->flusher); /* for those who were skipped, and have read since */
+    server_settle(server);
+    for (uint32_t i = server->conns.n; i-- > 0 && now_ms - server->drain_began_ms >= DRAIN_GRACE_MS;) {
+        struct conn *conn = server->conns.at[i];
+        if (conn_quiet(conn)) session_close(&server->sessions, conn_session(conn), CLOSE_DRAIN);
+    }
+    server_settle(server);
+    if (now_ms >= server->drain_deadline_ms) drop_all(server);
+    if (server->conns.n > 0) return;
+    log_info("drained", "ms=%llu", (unsigned long long)(now_ms - server->drain_began_ms));
+    server_finish(server);
+}
+
+void server_drain(struct server *server, const char *why)
+{
+    log_info("drain", "why=%s connections=%u", why, server->conns.n);
+    server->draining = server->dispatch.draining = true;
+    close_handle((uv_handle_t *)&server->listener);
+    flusher_flush_all(&server->flusher);
+    const struct codec_server_frame notice = {.kind = CODEC_DRAINING_NOTICE};
+    for (uint32_t i = 0; i < server->conns.n; i++) session_send(&server->sessions, conn_session(server->conns.at[i]), &notice);
+    server_settle(server);
+    server->drain_began_ms = uv_now(server->loop);
+    server->drain_deadline_ms = server->drain_began_ms + server->config->drain_timeout_ms;
+    uv_timer_start(&server->drain_timer, on_drain, server->conns.n > 0 ? DRAIN_TICK_MS : 0, DRAIN_TICK_MS);
+}
+
+void server_clear(struct server *server)
+{
+    CHECK(server->world == NULL && server->conns.n == 0);
+    dispatch_clear(&server->dispatch);
+    deliver_clear(&server->deliver);
+    sessions_clear(&server->sessions);
+    array_clear(&server->conns);
+    array_clear(&server->waiting);
+    free(server->scratch);
+}

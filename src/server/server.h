@@ -1,0 +1,78 @@
+/* server.h: the daemon: its listener, its connections, and their end. For server.c, conn.c and main.c. */
+#ifndef AOI_SERVER_SERVER_H
+#define AOI_SERVER_SERVER_H
+
+#include <uv.h>
+
+#include "server/config.h"
+#include "server/deliver.h"
+#include "server/dispatch.h"
+#include "server/flusher.h"
+#include "server/metrics.h"
+#include "server/session.h"
+
+#define SERVER_TICK_MS 100                 /* how often the connections' clocks are looked at, while there are connections */
+#define SERVER_READ_BYTES (256u * 1024)    /* input taken from a connection in one turn of the loop */
+#define SERVER_REFUSED_MAX 8               /* refused connections that are given the time to read why */
+
+struct conn;
+
+struct server {
+    struct config *config;
+    uv_loop_t *loop;
+    uv_tcp_t listener;
+    uv_timer_t tick;        /* runs while there are connections */
+    uv_timer_t drain_timer; /* runs while draining */
+    uv_idle_t turn;         /* runs while a connection waits for its next turn */
+
+    struct metrics metrics;
+    struct outbox_limits out_limits;
+    struct sessions sessions;
+    struct deliver deliver;
+    struct aoi_world *world;
+    struct flusher flusher;
+    struct dispatch dispatch;
+
+    ARRAY(struct conn *) conns;   /* all whose sockets are open */
+    ARRAY(struct conn *) waiting; /* for their next turn */
+    uint32_t refused;             /* conns that do not count towards max_connections */
+    uint64_t clock_ms;            /* for the connections' timeouts: runs with the ticks, at most two of them at once, so that time
+                                     which the daemon spent without reading is not counted against its peers */
+    uint64_t ticked_ms;           /* the loop's time of the last tick */
+    uint32_t ticks;
+
+    bool draining;
+    uint64_t drain_began_ms, drain_deadline_ms;
+    char *scratch; /* SERVER_READ_BYTES: what the read under way puts its bytes in */
+};
+
+/* Makes the world with the configuration's spaces. The config must outlive the server. 0, or -1 with err[CONFIG_ERROR_MAX]. */
+int server_init(struct server *server, uv_loop_t *loop, struct config *config, char *err);
+/* Binds and listens; *port is the one it got. 0, or -1 with err. */
+int server_listen(struct server *server, int *port, char *err);
+/* Begins the end: no new connections, a last flush, Draining to all; when the outboxes are empty, or the time is up, every handle is closed, and the loop ends. */
+void server_drain(struct server *server, const char *why);
+/* After the loop has ended, or where server_listen() failed and the loop has run once more. */
+void server_clear(struct server *server);
+/* Closes the handles of the server at once. */
+void server_finish(struct server *server);
+
+/* To be called at the end of every callback that may have put something into outboxes or closed a session. */
+void server_settle(struct server *server);
+
+void server_start_tick(struct server *server);
+/* conn waits for its next turn. */
+void server_wait_turn(struct server *server, struct conn *conn);
+
+/* conn.c ------------------------------------------------------------------------------------------------------------- */
+
+void conn_accept(struct server *server);          /* a connection waits at the listener */
+void conn_settle(struct conn *conn);              /* writes what is in the outbox, and sees to a closing */
+void conn_tick(struct conn *conn);                /* looks at its clocks */
+void conn_turn(struct conn *conn);                /* goes on with the input that waits */
+void conn_drop(struct conn *conn);                /* closes the socket now; the session must be CLOSING */
+bool conn_quiet(const struct conn *conn);         /* nothing to write, and no input that waits */
+struct session *conn_session(struct conn *conn);
+struct conn *conn_of_session(struct session *session);
+
+#endif
