@@ -499,8 +499,7 @@ int config_check(struct config *config, char *err)
                          "the daemon. Listen on 127.0.0.1 or [::1], and reach it from elsewhere through a tunnel.", config->listen);
     if (config->max_payload + (uint64_t)1024 > config->max_frame_bytes) return fail(err, "max_frame_bytes must be at least 1 KiB more than max_payload");
     if (config->out_soft_bytes < 2 * ((uint64_t)config->max_payload + 1024)) return fail(err, "out_soft_bytes must be at least twice max_payload and 1 KiB");
-    if (config->out_hard_bytes < config->out_soft_bytes + config->max_frame_bytes)
-        return fail(err, "out_hard_bytes must be at least out_soft_bytes and max_frame_bytes together, so that a single reply closes no connection");
+    if (config->out_hard_bytes <= config->out_soft_bytes) return fail(err, "out_hard_bytes must be more than out_soft_bytes");
     uint64_t page_most = (config->max_frame_bytes - 128) / 32; /* a row takes 28 bytes, a Result's other fields less than 128 */
     if (config->query_page > page_most) config->query_page = (uint32_t)page_most;
     if (config->spaces.n > config->max_spaces) return fail(err, "more spaces are configured than max_spaces");

@@ -230,7 +230,6 @@ void conn_drop(struct conn *conn)
     last->at = conn->at;
     array_swap_remove(&server->conns, conn->at);
     if (conn->refused) server->refused--;
-    server->metrics.connections = server->conns.n - server->refused;
     if (server->conns.n == 0) uv_timer_stop(&server->tick);
     uv_close((uv_handle_t *)&conn->tcp, on_closed);
 }
@@ -353,7 +352,7 @@ void conn_accept(struct server *server)
     conn->refused = server->conns.n - server->refused > server->config->max_connections;
     if (conn->refused) server->refused++;
     server->metrics.accepted++;
-    server->metrics.connections = server->conns.n - server->refused;
+    server->metrics.connections++;
     if (server->conns.n == 1) server_start_tick(server);
     conn->opened_ms = conn->input_ms = now_ms(conn);
 

@@ -12,12 +12,10 @@ static void send_delta(struct deliver *deliver, const struct aoi_delta *delta)
 {
     struct session *session = sessions_of_owner(deliver->sessions, delta->owner);
     if (session == NULL || session->state != SESSION_READY) return;
+    uint64_t before = outbox_bytes(&session->out);
     codec_encode_delta(delta, deliver->max_frame_bytes, &session->out.queue);
     session_touch(deliver->sessions, session);
-    if (!delta->closed)
-        outbox_excuse(&session->out);
-    else if (outbox_over_hard(&session->out))
-        session_close(deliver->sessions, session, CLOSE_OUT_HARD);
+    if (!outbox_appended(&session->out, before)) session_close(deliver->sessions, session, CLOSE_OUT_HARD);
 }
 
 static void take_delta(void *ctx, const struct aoi_delta *delta)

@@ -26,7 +26,8 @@ enum close_reason {
 
 struct metrics {
     uint64_t started_ms; /* of the loop's clock */
-    uint64_t connections, accepted;
+    uint64_t connections; /* now, but for those that are closing */
+    uint64_t accepted;
     uint64_t closed[CLOSE_REASONS];
     uint64_t frames_in, bytes_in, bytes_out;
     uint64_t errors; /* commands and frames refused */

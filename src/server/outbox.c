@@ -35,15 +35,11 @@ size_t outbox_room(const struct outbox *outbox)
     return outbox_full(outbox) ? 0 : (size_t)(outbox->limits->soft_bytes - outbox_bytes(outbox));
 }
 
-bool outbox_over_hard(const struct outbox *outbox)
-{
-    return outbox_bytes(outbox) > outbox->limits->hard_bytes + outbox->excused;
-}
-
-void outbox_excuse(struct outbox *outbox)
+bool outbox_appended(struct outbox *outbox, uint64_t bytes_before)
 {
     uint64_t bytes = outbox_bytes(outbox), soft = outbox->limits->soft_bytes;
-    if (bytes > soft) outbox->excused = bytes - soft;
+    if (bytes_before + outbox->limits->slack_bytes <= soft && bytes > soft) outbox->excused = bytes - soft;
+    return bytes <= outbox->limits->hard_bytes + outbox->excused;
 }
 
 static void took(struct outbox *outbox, size_t bytes)

@@ -17,12 +17,12 @@ struct outbox {
     uv_stream_t *stream; /* NULL: nothing is ever written (tests) */
     uint64_t *written;   /* counts the bytes that the kernel took */
 
-    struct buf queue;  /* encoders append here; then outbox_commit() */
+    struct buf queue;  /* encoders append here; then outbox_appended() */
     struct buf flying; /* older than queue; its first write_bytes are libuv's until the write ends */
     uv_write_t write;
     size_t write_bytes; /* 0: no write is under way */
     bool used;          /* since the last outbox_relax() */
-    uint64_t excused;   /* bytes by which a single delta took it past the soft limit: they do not count towards the hard one */
+    uint64_t excused;   /* bytes by which a single delta or reply took it past the soft limit: they do not count towards the hard one */
 
     /* A write ended: status is 0, or why it failed; then more may be written, or, after a failure, nothing ever. */
     void (*on_written)(struct outbox *outbox, int status);
@@ -35,8 +35,9 @@ void outbox_clear(struct outbox *outbox); /* frees; not before the stream is clo
 uint64_t outbox_bytes(const struct outbox *outbox);
 bool outbox_full(const struct outbox *outbox);       /* at the soft limit, or so near that no delta is sure to fit */
 size_t outbox_room(const struct outbox *outbox);     /* bytes to the soft limit; 0 when full */
-bool outbox_over_hard(const struct outbox *outbox);
-void outbox_excuse(struct outbox *outbox);           /* what was appended last is one delta, begun with room left */
+/* One more delta or reply was appended to queue, before which there were so many bytes. false: that takes it over the hard limit. What begins while there is
+ * room may be as long as it likes: no single one makes a connection hard-full. */
+bool outbox_appended(struct outbox *outbox, uint64_t bytes_before);
 
 /* Writes what the kernel takes, and lets libuv wait with the rest. 0, or a UV_E... after which nothing can be written. */
 int outbox_flush(struct outbox *outbox);

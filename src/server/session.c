@@ -75,9 +75,10 @@ void session_touch(struct sessions *sessions, struct session *session)
 void session_send(struct sessions *sessions, struct session *session, const struct codec_server_frame *frame)
 {
     if (session->state == SESSION_CLOSING) return;
+    uint64_t before = outbox_bytes(&session->out);
     codec_encode_server(frame, &session->out.queue);
     session_touch(sessions, session);
-    if (outbox_over_hard(&session->out)) session_close(sessions, session, CLOSE_OUT_HARD);
+    if (!outbox_appended(&session->out, before)) session_close(sessions, session, CLOSE_OUT_HARD);
 }
 
 void session_send_error(struct sessions *sessions, struct session *session, uint64_t reply_to, int code, const char *text)
@@ -93,6 +94,7 @@ void session_close(struct sessions *sessions, struct session *session, enum clos
     session->state = SESSION_CLOSING;
     session->reason = reason;
     sessions->metrics->closed[reason]++;
+    sessions->metrics->connections--;
     log_info("close", "peer=%s session=%llu reason=%s unsent_bytes=%llu", session->peer, (unsigned long long)session->id, session_reason_name(reason),
              (unsigned long long)outbox_bytes(&session->out));
     session_touch(sessions, session);
