@@ -172,9 +172,9 @@ static void check_complete(const struct model *m, const struct model_space *s, s
         if (e == NULL || e->identity != t->identity || !e->seen) FAIL_ABOUT(d, "no leave of", t->id);
         if (!model_same_place(s, &e->v, &t->v)) FAIL_ABOUT(d, "no update of", t->id);
         if (e->v.layers != t->v.layers) FAIL_ABOUT(d, "no layers of", t->id);
-        if (model_same_payload(&e->v, &t->v)) continue;
-        t->owed = true;
-        late++;
+        bool same = model_same_payload(&e->v, &t->v);
+        late += !same;
+        t->owed |= !same || (p->skipped && room < MODEL_NO_LIMIT && !t->fresh && !t->paid);
     }
     size_t held = seen - p->told.n;
     if (held + late > 0) {
@@ -260,6 +260,7 @@ static bool check_player(const struct model *m, struct model_space *s, struct mo
     for (uint32_t i = 0; i < p->told.n; i++) {
         struct model_told *t = &p->told.at[i];
         bool late;
+        t->owed |= p->skipped && !p->delivered && room < MODEL_NO_LIMIT;
         const char *what = wrong(s, t, &late);
         if (what == NULL) continue;
         left = true;

@@ -35,7 +35,7 @@ struct run {
     bool lockstep; /* only rooms of which the outcome does not depend on the order of enters */
     struct aoi_settings set;
     float origin[3], unit;
-    uint32_t ids, target; /* entity ids in use; about how many entities live */
+    uint32_t ids, target, players; /* entity ids in use; about how many entities live; player ids in use */
     char trace[TRACE][200];
     uint64_t *log; /* lockstep: a hash for every flush and player, see on_delta() */
     uint32_t log_n, log_cap;
@@ -143,7 +143,7 @@ static uint64_t entity_id(struct run *r)
 static uint64_t player_id(struct run *r)
 {
     if (percent(r, 1)) return 0;
-    uint32_t k = below(r, 11);
+    uint32_t k = below(r, r->players + 1);
     return k == 0 ? UINT64_MAX : k;
 }
 
@@ -492,7 +492,9 @@ static void run_init(struct run *r, uint64_t seed, unsigned kind, bool lockstep)
     bool crowd = percent(r, 12);
     r->target = crowd ? 400 : 20 + below(r, 40);
     r->ids = r->target + r->target / 2;
-    struct aoi_limits limits = {.max_spaces = 3, .max_entities = r->target + 10, .max_players = 8, .max_units = 5, .max_payload = 40};
+    r->players = crowd ? 60 : 10;
+    struct aoi_limits limits = {
+        .max_spaces = 3, .max_entities = r->target + 10, .max_players = r->players - 2, .max_units = crowd ? 12 : 5, .max_payload = 40};
     if (percent(r, 30)) limits.max_radius = 512;
     model_init(&r->m, &limits);
     r->m.on_delta = lockstep ? on_delta : NULL;
