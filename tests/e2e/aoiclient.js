@@ -37,7 +37,8 @@ class View {
 
     apply(d) {
         const seq = BigInt(d.seq);
-        expect(seq === this.seq + (this.parts === 0 ? 1n : 0n) && d.part === this.parts, `delta ${seq} part ${d.part} after ${this.seq} part ${this.parts}`);
+        const next = this.seq + (this.parts === 0 ? 1n : 0n);
+        expect(seq === next && d.part === this.parts, `delta ${seq} part ${d.part}, expected ${next} part ${this.parts}`);
         this.seq = seq;
         if (d.part === 0) this.touched.clear();
         if (d.full && d.part === 0) {

@@ -6,6 +6,7 @@ writes a sanitizer's report, fails the test that started it.
 import faulthandler
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -65,7 +66,8 @@ def eventually(condition, what, seconds=30):
 class Daemon:
     """with Daemon(out_soft_bytes=65536) as d: ... d.port ... Ends it by SIGTERM and looks at how it ended."""
 
-    def __init__(self, config=None, **options):
+    def __init__(self, config=None, nofile=None, **options):
+        self.nofile = nofile  # limit of open files
         self.dir = tempfile.TemporaryDirectory(prefix="aoid-e2e-")
         self.config, self.options = config, options
         self.process = self.port = None
@@ -81,7 +83,8 @@ class Daemon:
         for name, value in self.options.items():
             args += ["--set", "%s=%s" % (name, value)]
         self.errors = open(os.path.join(self.dir.name, "stderr"), "w+b")
-        self.process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=self.errors, stderr=self.errors)
+        self.process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=self.errors, stderr=self.errors,
+                                        preexec_fn=self.limit_files if self.nofile else None)
         until = time.monotonic() + 60
         while not self.port:
             if self.process.poll() is not None:
@@ -106,6 +109,9 @@ class Daemon:
                 self.process.wait()
             self.errors.close()
             self.dir.cleanup()
+
+    def limit_files(self):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self.nofile, self.nofile))
 
     def log(self):
         with open(os.path.join(self.dir.name, "stderr"), "rb") as f:

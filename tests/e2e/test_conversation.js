@@ -35,7 +35,8 @@ main({
                 c.call({ query: { space: u64('8'), count: { box: {} } } }),
                 c.call({}),
             ]);
-            equal(replies[0].errors.map((e) => [e.index, e.code, e.id]), [[2, codes.CODE_DUPLICATE_ENTITY, '1'], [3, codes.CODE_INVALID_ARGUMENT, '2'],
+            equal(replies[0].errors.map((e) => [e.index, e.code, e.id]), [
+                [2, codes.CODE_DUPLICATE_ENTITY, '1'], [3, codes.CODE_INVALID_ARGUMENT, '2'],
                 [4, codes.CODE_UNKNOWN_ENTITY, '3'], [5, codes.CODE_UNSUPPORTED, '0']]);
             equal([replies[0].applied, replies[0].errors_total], ['3', '4']);
             equal(replies[1].pong.nonce, BIG);

@@ -256,7 +256,6 @@ def columns_of_different_lengths_are_refused_as_one_command():
 
 @test
 def what_is_not_finite_or_out_of_bounds_changes_nothing():
-    """CASES rows 5, 6 and 27."""
     with Daemon(max_radius=512) as d, Connection(d.port) as c:
         for index in (pb.INDEX_GRID, pb.INDEX_CROSSLIST):
             s = 10 + index
@@ -358,12 +357,12 @@ def spaces_of_the_configuration_belong_to_nobody_and_cannot_be_destroyed():
 
 @test
 def only_its_owner_may_change_an_entity_or_a_player():
-    """CASES row 9, and players likewise."""
     with Daemon() as d, Connection(d.port) as g1, Connection(d.port) as g2:
         manual(g1)
         g1.ok(S, aoi.add(9, 1, 1), aoi.subscribe(1, 9))
         refused(g2, aoi.add(9, 2, 2), pb.CODE_DUPLICATE_ENTITY, 9)
-        for command in (aoi.move((9, 5, 5)), aoi.remove(9), aoi.set_radius(9, 3), aoi.set_layers(9, 3), aoi.set_payload(9, b"x"), aoi.upsert(9, 5, 5)):
+        for command in (aoi.move((9, 5, 5)), aoi.remove(9), aoi.set_radius(9, 3), aoi.set_layers(9, 3), aoi.set_payload(9, b"x"),
+                        aoi.upsert(9, 5, 5)):
             refused(g2, command, pb.CODE_NOT_OWNER, 9)
         refused(g1, aoi.add(9, 1, 1), pb.CODE_DUPLICATE_ENTITY, 9)
         g2.ok(S, aoi.add(10, 2, 2))
@@ -384,7 +383,6 @@ def only_its_owner_may_change_an_entity_or_a_player():
 
 @test
 def unknown_ids_and_players_are_told_apart():
-    """CASES rows 3 and 24."""
     with Daemon() as d, Connection(d.port) as c:
         manual(c)
         c.ok(S, aoi.add(1, 0, 0, radius=10), aoi.subscribe(1, 1), aoi.add(30, 3, 3), aoi.flush())
@@ -513,7 +511,6 @@ def without_tokens_everybody_is_admin_and_may_destroy_a_space():
 
 @test
 def identity_layers_masks_and_payloads_are_told_as_they_are():
-    """CASES rows 2, 22 and 23 in short, with upsert, on both indexes."""
     with Daemon() as d, Connection(d.port) as c:
         for index in (pb.INDEX_GRID, pb.INDEX_CROSSLIST):
             s = 30 + index
@@ -615,7 +612,6 @@ def an_idle_connection_is_closed_and_ping_keeps_it():
 
 @test
 def queries_page_by_cursor_and_say_when_nothing_is_there():
-    """CASES row 28, paging, counts, stats and lists."""
     with Daemon(query_page=10) as d, Connection(d.port) as c:
         for index in (pb.INDEX_GRID, pb.INDEX_CROSSLIST):
             s = 40 + index
@@ -666,7 +662,6 @@ def queries_page_by_cursor_and_say_when_nothing_is_there():
 
 @test
 def a_radius_query_is_by_euclidean_distance_in_any_shape():
-    """CASES row 17, queries."""
     with Daemon() as d, Connection(d.port) as c:
         for shape in (pb.SHAPE_BOX, pb.SHAPE_SPHERE, pb.SHAPE_CELLS):
             for dims in (2, 3):

@@ -1,4 +1,4 @@
-"""test_drain.py: SIGTERM: what is pending is told, everybody is told that the daemon drains, and it ends in time (CASES row 31)."""
+"""test_drain.py: SIGTERM: what is pending is told, everybody is told that the daemon drains, and it ends in time."""
 import signal
 import time
 

@@ -2,49 +2,22 @@
 
 Whatever one connection does, the others are served and the daemon ends cleanly.
 """
-import random
 import socket
-import threading
 import time
 
 import aoiclient as aoi
 from aoiclient import Closed, Connection, pb
+from bystander import Bystander, S, batch_bytes, hello_bytes, kind, only, spaces, try_write
 from harness import Daemon, eventually, main, seeded, test
 
-S = 5
 
-
-def kind(frame):
-    return frame.WhichOneof("kind")
-
-
-def hello_bytes():
-    return aoi.encode(1, hello=pb.Hello(protocol_version=1))
-
-
-def batch_bytes(seq, *commands, space=S):
-    return aoi.encode(seq, batch=pb.Batch(space=space, commands=commands))
-
-
-def persistent(space):
-    """A batch whose being applied can be seen after its session is gone."""
+def persistent():
+    """A command whose being applied can be seen after its session is gone."""
     return aoi.create_space(persistent=True, if_absent=True)
 
 
-def spaces(connection):
-    return [info.id for info in connection.query(list_spaces=pb.ListSpacesQuery()).spaces]
-
-
-def try_write(connection, data):
-    """Writes what the daemon takes; it may close in the middle."""
-    try:
-        connection.write(data)
-    except Closed:
-        pass
-
-
-def ends(connection, code, optional=False):
-    """Frames until the close: the last is an Error of that code (or there is none, if optional or the end was a reset that overtook it)."""
+def ends(connection, code):
+    """The frames before the Error of that code that is followed by the close. A reset may overtake the Error."""
     frames = []
     try:
         while True:
@@ -54,39 +27,14 @@ def ends(connection, code, optional=False):
     if frames and kind(frames[-1]) == "error":
         assert frames[-1].error.code == code, frames[-1]
         return frames[:-1]
-    assert optional or reset, "closed without an Error: %s" % frames[-3:]
+    assert reset, "closed without an Error: %s" % frames[-3:]
     return frames
-
-
-class Bystander(Connection):
-    """Another connection, with a player in a timed space: what it is told must keep coming."""
-
-    def __init__(self, d):
-        super().__init__(d.port, name="bystander")
-        self.space, self.x = 1 << 50, 0.0
-        self.ok(self.space, aoi.create_space(flush_ms=5), aoi.add(1, 0, 0, radius=1e6), aoi.add(2, 0, 0), aoi.subscribe(1, 1))
-        self.served()
-
-    def served(self):
-        """A command, its Ack, and the delta that it causes."""
-        self.x += 1.0
-        self.ok(self.space, aoi.move((2, self.x, 0.0)))
-        until = time.monotonic() + aoi.TIMEOUT
-        while self.view(self.space, 1).get(2, (None,))[0] != self.x:
-            self.next(until - time.monotonic())
-
-
-def only(d, connection):
-    """All other connections are gone, and so is what they owned."""
-    eventually(lambda: connection.query(stats=pb.StatsQuery()).connections == 1, "the other connections are gone")
-    stats = connection.query(stats=pb.StatsQuery())
-    assert (stats.entities, stats.players) == (2, 1), stats
 
 
 # ------------------------------------------------------------------------------------------------------------------ framing
 
-def twelve():
-    """CASES row 12: frames whose prefixes have 1 to 3 bytes, and what they must bring about."""
+def every_prefix():
+    """Frames whose prefixes have 1 to 3 bytes, and what they must bring about."""
     frames, want = [], []
     for i, size in enumerate((0, 200, 127, 128, 16383, 16384, 20000)):
         body = pb.ClientFrame(seq=2 + i, batch=pb.Batch(space=S, commands=[aoi.add(i + 1, i, i)])).SerializeToString()
@@ -95,28 +43,28 @@ def twelve():
     return frames, want
 
 
-def check_twelve(c, want, space=S):
+def check_every_prefix(c, want):
     for seq in want:
         reply = c.next()
         assert reply.reply_to == seq and reply.ack.applied == 1, reply
     c.seq = want[-1]
-    rows = c.query(space, aabb=pb.AabbQuery(box=aoi.bounds((-100, -100), (100, 100))))
+    rows = c.query(S, aabb=pb.AabbQuery(box=aoi.bounds((-100, -100), (100, 100))))
     assert sorted(rows.ids) == list(range(1, len(want) + 1))
-    c.ok(space, aoi.remove(*rows.ids))
+    c.ok(S, aoi.remove(*rows.ids))
 
 
 @test
 def frames_of_every_prefix_length_cut_at_every_offset_mean_the_same():
     with Daemon() as d, Bystander(d) as other:
         other.ok(S, aoi.create_space(flush_ms=0))
-        frames, want = twelve()
+        frames, want = every_prefix()
         data = b"".join(frames)
         with Connection(d.port) as c:  # one byte a write
             for i in range(len(frames[0]) + len(frames[1]) + len(frames[2]) + len(frames[3])):
                 c.write(data[i:i + 1])
             for i in range(i + 1, len(data), 997):
                 c.write(data[i:i + 997])
-            check_twelve(c, want)
+            check_every_prefix(c, want)
         small = b"".join(frames[:4])
         edges = [sum(map(len, frames[:k])) + j for k in range(len(frames)) for j in (1, 2, 3, 4, 5)]
         for cut in list(range(1, len(small))) + edges:  # two writes
@@ -126,7 +74,7 @@ def frames_of_every_prefix_length_cut_at_every_offset_mean_the_same():
                 c.write(data[:cut])
                 time.sleep(0.001)
                 c.write(data[cut:])
-                check_twelve(c, want)
+                check_every_prefix(c, want)
         other.served()
         only(d, other)
 
@@ -166,7 +114,6 @@ def forty_frames_and_a_half_in_one_write():
 
 @test
 def ten_thousand_empty_frames_and_then_a_valid_add():
-    """CASES row 13."""
     with Daemon() as d, Bystander(d) as other, Connection(d.port) as c:
         c.ok(S, aoi.create_space(flush_ms=0))
         c.write(bytes(10000) + batch_bytes(c.seq + 1, aoi.add(9, 1, 1)))
@@ -185,7 +132,6 @@ def ten_thousand_empty_frames_and_then_a_valid_add():
 
 @test
 def lengths_beyond_the_limit_are_refused_from_the_prefix_alone():
-    """CASES row 14."""
     with Daemon() as d, Bystander(d) as other:
         lengths = ((1 << 20) + 1, (1 << 21) - 1, (1 << 28) - 1, 1 << 28, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, (1 << 64) - 1)
         prefixes = [aoi.varint(n) for n in lengths]
@@ -230,13 +176,14 @@ def a_frame_that_trickles_ends_by_frame_timeout_ms():
             except Closed:
                 ended = True
         quick.ping()  # whole frames, however rare, are not slow frames
-        only_two = other.query(stats=pb.StatsQuery()).connections
-        assert only_two == 2
+        c.close()
+        eventually(lambda: other.query(stats=pb.StatsQuery()).connections == 2, "only the slow one is gone")
 
 
 # --------------------------------------------------------------------------------------------- not protobuf, and the end of it
 
-MALFORMED = (b"\x0a", b"\xff\xff\xff", b"\x12\x7f\x00", b"\x1a\x05\x08\x01\x12\x7f\x00", b"\x07", b"\x0b\x0b\x0b", b"\x08" + b"\xff" * 11, b"\x00\x00")
+MALFORMED = (b"\x0a", b"\xff\xff\xff", b"\x12\x7f\x00", b"\x1a\x05\x08\x01\x12\x7f\x00", b"\x07", b"\x0b\x0b\x0b", b"\x08" + b"\xff" * 11,
+             b"\x00\x00")
 
 
 @test
@@ -255,14 +202,14 @@ def bytes_that_are_no_frame_end_the_connection():
 
 @test
 def what_came_before_a_malformed_frame_is_applied_and_what_comes_after_is_not():
-    """CASES row 15: one write with 5 adds, a malformed frame, 5 adds."""
+    """One write with 5 adds, a malformed frame, 5 adds."""
     with Daemon() as d, Bystander(d) as other:
         for kind_of_space in (dict(flush_ms=0), dict(flush_ms=1), dict(flush_ms=50)):
             with Connection(d.port) as c:
                 c.ok(S, aoi.create_space(**kind_of_space), aoi.add(100, 0, 0, radius=50), aoi.subscribe(1, 100))
-                c.write(batch_bytes(3, *[aoi.add(i, i, i) for i in range(1, 6)]) + batch_bytes(4, persistent(601), space=601)
+                c.write(batch_bytes(3, *[aoi.add(i, i, i) for i in range(1, 6)]) + batch_bytes(4, persistent(), space=601)
                         + aoi.framed(b"\xff\xff") + batch_bytes(5, *[aoi.add(i, i, i) for i in range(6, 11)])
-                        + batch_bytes(6, persistent(602), space=602))
+                        + batch_bytes(6, persistent(), space=602))
                 replies = [f for f in ends(c, pb.CODE_MALFORMED) if kind(f) != "deltas"]
                 assert [f.reply_to for f in replies] == [3, 4] and replies[0].ack.applied == 5, replies
             assert 601 in spaces(other) and 602 not in spaces(other)
@@ -279,7 +226,7 @@ def what_came_before_a_malformed_frame_is_applied_and_what_comes_after_is_not():
 
 @test
 def ten_thousand_connections_that_end_by_an_error():
-    """CASES row 15: each closes in the middle of reading, with replies unsent and a flush armed."""
+    """Each closes in the middle of reading, with replies unsent and a flush armed."""
     good = hello_bytes() + batch_bytes(2, aoi.create_space(if_absent=True, flush_ms=1), aoi.add(1, 0, 0, radius=9), aoi.subscribe(1, 1),
                                        aoi.subscribe(2, 1, True))
     endings = (aoi.framed(b"\xff\xff\xff"), b"\xff\xff\xff\xff", aoi.framed(b"\x12\x7f\x00") + batch_bytes(3, aoi.add(2, 0, 0)))
@@ -309,11 +256,11 @@ def ten_thousand_connections_that_end_by_an_error():
 def random_garbage():
     rng = seeded("garbage")
     with Daemon() as d, Bystander(d) as other:
-        seeds = [batch_bytes(3, aoi.create_space(bounds=aoi.bounds((0, 0), (9, 9))), aoi.add(1, 2, 3, payload=b"x" * 50), aoi.move((1, 2, 3), (2, 3, 4)),
-                             aoi.remove(1, 2), aoi.set_viewport(1, (0, 0), (1, 1))),
+        seeds = [batch_bytes(3, aoi.create_space(bounds=aoi.bounds((0, 0), (9, 9))), aoi.add(1, 2, 3, payload=b"x" * 50),
+                             aoi.move((1, 2, 3), (2, 3, 4)), aoi.remove(1, 2), aoi.set_viewport(1, (0, 0), (1, 1))),
                  aoi.encode(4, query=pb.Query(space=other.space, aabb=pb.AabbQuery(box=aoi.bounds((0, 0), (9, 9)), cursor=5))),
                  aoi.encode(5, resync=pb.Resync(space=S, player=1)), aoi.encode(6, ping=pb.Ping(nonce=1 << 60))]
-        for round_ in range(400):
+        for round_ in range(1500):
             with Connection(d.port, hello=bool(round_ % 4)) as c:
                 how = rng.randrange(3)
                 if how == 0:
@@ -361,153 +308,126 @@ def frames_cut_by_close_reset_and_half_close():
         only(d, other)
 
 
-# ------------------------------------------------------------------------------------------------------------ large and slow
-
 @test
-def a_radius_that_grows_over_50_000_entities_and_back():
-    """CASES row 16."""
-    for index in (pb.INDEX_GRID, pb.INDEX_CROSSLIST):
-        with Daemon() as d, Bystander(d) as other, Connection(d.port) as c:
-            rng = random.Random(1)
-            c.ok(S, aoi.create_space(flush_ms=0, index=index), aoi.add(1 << 40, 0, 0, radius=10), aoi.subscribe(1, 1 << 40))
-            near = set()
-            for start in range(1, 50001, 5000):
-                commands = []
-                for i in range(start, start + 5000):
-                    x, y = rng.randrange(-50000, 50000), rng.randrange(-50000, 50000)
-                    if i % 10000 == 0:
-                        x, y = 1, i // 10000
-                        near.add(i)
-                    elif max(abs(x), abs(y)) <= 10:
-                        near.add(i)
-                    commands.append(aoi.add(i, x, y, payload=b"entity %d" % i))
-                c.ok(S, *commands)
-            c.ok(S, aoi.flush())
-            assert set(c.view(S, 1)) == near
-            c.take_deltas()
-            seq = c.send(batch=pb.Batch(space=S, commands=[aoi.set_radius(1 << 40, 100000), aoi.flush(5)]))
-            other.served()
-            ack = c.reply(seq).ack
-            while ack.pending:  # enters held back by out_soft_bytes follow with the next flush
-                ack = c.ok(S, aoi.flush(5))
-            deltas = c.take_deltas()
-            assert len(c.view(S, 1)) == 50000 and sum(len(x.enters) for x in deltas) == 50000 - len(near)
-            assert deltas[0].parts > 1, "several frames"
-            assert [x.seq for x in deltas] == list(range(2, 2 + len(deltas)))
-            c.ok(S, aoi.set_radius(1 << 40, 10), aoi.flush())
-            other.served()
-            delta, = c.take_deltas()
-            assert len(delta.leaves) == 50000 - len(near) and not delta.enters and not delta.updates
-            assert set(c.view(S, 1)) == near
-
-
-def stalled(d, flush_ms=5, entities=1500):
-    """A connection that does not read, with a player who sees entities that all move; and the one that moves them."""
-    mover = Connection(d.port, name="mover")
-    reader = Connection(d.port, name="stalled", rcvbuf=4096)
-    mover.ok(S, aoi.create_space(flush_ms=flush_ms), aoi.add(1 << 40, 0, 0, radius=10000), *[aoi.add(1 + i, i, 0) for i in range(entities)])
-    reader.ok(S, aoi.subscribe(1, 1 << 40))
-    return mover, reader
-
-
-def skipped(connection):
-    return connection.query(S, stats=pb.StatsQuery()).skipped
-
-
-def move_until(mover, condition, what, entities=1500, seconds=60):
-    until, step = time.monotonic() + seconds, 0
-    while not condition():
-        assert time.monotonic() < until, "not in %d s: %s" % (seconds, what)
-        step += 1
-        mover.ok(S, aoi.move(*[(1 + i, i, step) for i in range(entities)]))
-    return step
+def the_entities_of_a_server_that_dies_leave_everybody_s_view():
+    for end in (Connection.close, Connection.reset):
+        with Daemon() as d, Connection(d.port) as gateway:
+            gateway.ok(S, aoi.create_space(flush_ms=20), aoi.add(1 << 40, 0, 0, radius=100), aoi.subscribe(1, 1 << 40))
+            dying = Connection(d.port)
+            dying.ok(S, *[aoi.add(1 + i, i, 0) for i in range(100)])
+            while len(gateway.view(S, 1)) < 100:
+                gateway.next()
+            end(dying)
+            while gateway.view(S, 1):
+                gateway.next()
+            stats = gateway.query(S, stats=pb.StatsQuery())
+            assert (stats.entities, stats.pairs) == (1, 0), stats
 
 
 @test
-def a_slow_reader_collapses_and_catches_up_with_one_delta():
-    with Daemon(out_soft_bytes=65536, out_hard_bytes=8 << 20) as d, Bystander(d) as other:
-        mover, reader = stalled(d)
-        with mover, reader:
-            move_until(mover, lambda: skipped(mover) > 50, "the stalled player is skipped")
-            other.served()
-            mover.ok(S, aoi.remove(3), aoi.add(3, 3, 7, payload=b"again"), aoi.remove(4), aoi.set_layers(5, 8), aoi.set_payload(6, b"six"),
-                     aoi.move((7, 7, 0.5)))
-            until = time.monotonic() + 30
-            while True:  # reads everything, in order; the mirror checks the numbers
-                assert time.monotonic() < until, "never caught up"
-                try:
-                    reader.next(0.3)
-                except TimeoutError:
+def a_name_cannot_forge_lines_of_the_log():
+    with Daemon() as d:
+        for name in (b'evil"\nts=0 level=error event=forged', b"\xff\xfe\x00\x1b[2J", b"x" * 4000):
+            hello = b"\x08\x01\x12" + aoi.varint(len(name)) + name
+            with Connection(d.port, hello=False) as c:
+                c.write(aoi.framed(b"\x08\x01\x12" + aoi.varint(len(hello)) + hello))
+                assert kind(c.next()) in ("welcome", "error")
+        assert "\nts=0" not in d.log() and "\x1b" not in d.log() and max(map(len, d.log().split("\n"))) < 1000, d.tail()
+
+
+@test
+def numbers_at_their_limits_in_queries_and_commands():
+    top = (1 << 64) - 1
+    with Daemon() as d, Bystander(d) as other, Connection(d.port) as c:
+        for s, index in ((S, pb.INDEX_GRID), (top, pb.INDEX_CROSSLIST)):
+            c.ok(s, aoi.create_space(flush_ms=0, index=index, cell_size=1 / 64), aoi.add(top, 1, 1, radius=3e38), aoi.add(1, 2, 2))
+            c.ok(s, aoi.subscribe(top, top))
+            for cursor, limit in ((0, (1 << 32) - 1), (top, 1), (top - 1, (1 << 32) - 1), (1 << 63, 1)):
+                rows = c.query(s, aabb=pb.AabbQuery(box=aoi.bounds((-3e38, -3e38), (3e38, 3e38)), cursor=cursor, limit=limit))
+                assert sorted(rows.ids) == [i for i in (1, top) if i > cursor], rows
+                rows = c.query(s, radius=pb.RadiusQuery(radius=3.4e38, cursor=cursor, limit=limit))
+                assert sorted(rows.ids) == [i for i in (1, top) if i > cursor], rows
+                c.query(s, view=pb.ViewQuery(player=top, cursor=cursor, limit=limit))
+                c.query(list_spaces=pb.ListSpacesQuery(cursor=cursor, limit=limit))
+            c.ok(s, aoi.set_viewport(1, (-3.4e38, -3.4e38), (3.4e38, 3.4e38)), aoi.flush(top))
+            assert set(c.view(s, 1)) == {1, top} and set(c.view(s, top)) == {1}
+            c.ok(s, aoi.move((top, 16777216, -16777216)), aoi.flush(top))
+            assert c.view(s, 1)[top][:2] == (16777216, -16777216) and set(c.view(s, top)) == {1}
+            assert c.query(s, count=pb.CountQuery(box=aoi.bounds((-3e38, -3e38), (3e38, 3e38)))).players == 2
+        other.served()
+
+
+def storm_command(rng, other_id):
+    """Any command, with ids from a small pool, so that most meet something."""
+    id, at = rng.randrange(1, 30), (rng.uniform(-50, 50), rng.uniform(-50, 50), 0.0)
+    return rng.choice((
+        lambda: aoi.create_space(flush_ms=rng.choice((0, 1, 5)), if_absent=True, index=rng.choice((pb.INDEX_GRID, pb.INDEX_CROSSLIST)),
+                                 shape=rng.choice((pb.SHAPE_BOX, pb.SHAPE_SPHERE, pb.SHAPE_CELLS)), persistent=rng.random() < 0.3),
+        lambda: aoi.destroy_space() if rng.random() < 0.2 else aoi.flush(5),
+        lambda: aoi.add(id, *at, radius=rng.choice((0, 10, 30, 1e6)), payload=rng.randbytes(rng.randrange(30))),
+        lambda: aoi.upsert(id, *at, radius=rng.choice((0, 10, 30)), layers=rng.randrange(4)),
+        lambda: aoi.move(*[(rng.randrange(1, 30),) + at for _ in range(10)]),
+        lambda: aoi.remove(id), lambda: aoi.set_radius(id, rng.choice((0, 5, 500))), lambda: aoi.set_layers(id, rng.randrange(4)),
+        lambda: aoi.set_payload(id, rng.randbytes(rng.randrange(30))), lambda: aoi.open_player(id, rng.randrange(4)), lambda: aoi.close_player(id),
+        lambda: aoi.subscribe(id, rng.randrange(1, 30), rng.random() < 0.3), lambda: aoi.subscribe(id, rng.randrange(1, 30)),
+        lambda: aoi.unsubscribe(id, rng.randrange(1, 30)), lambda: aoi.set_viewport(id, at, tuple(c + 20 for c in at)),
+        lambda: aoi.clear_viewport(id),
+        lambda: aoi.flush(other_id)))()
+
+
+@test
+def a_storm_of_valid_commands_on_connections_that_come_and_go():
+    """Spaces are made and destroyed under everybody's feet; every delta must be legal, and in the end every mirror holds what the daemon told."""
+    rng = seeded("storm")
+    with Daemon() as d, Bystander(d) as other:
+        connections = [Connection(d.port) for _ in range(5)]
+        for step in range(6000):
+            i = rng.randrange(len(connections))
+            connections[i].batch(rng.randrange(1, 5), *[storm_command(rng, step) for _ in range(rng.randrange(1, 12))])
+            if rng.random() < 0.2:
+                connections[i].call(resync=pb.Resync(space=rng.randrange(1, 5), player=rng.randrange(0, 30)))
+            if rng.random() < 0.03:
+                rng.choice((Connection.close, Connection.reset, lambda c: c.call(bye=pb.Bye())))(connections[i])
+                connections[i].close()
+                connections[i] = Connection(d.port)
+            if step % 500 == 499:
+                for space in spaces(other):
+                    other.batch(space, aoi.flush())
+                for c in connections:
+                    c.ping()
+                check_storm(connections)
+        other.served()
+        for space in spaces(other):
+            if space != other.space:
+                other.ok(space, aoi.destroy_space())
+        for c in connections:
+            c.ping()
+            assert not c.views, "every player was told its end"
+            c.close()
+        only(d, other)
+
+
+def check_storm(connections):
+    """A flush between the two queries of a timed space would disturb the comparison: then it is made again."""
+    for c in connections:
+        for space, player in list(c.views):
+            for _ in range(100):
+                view = c.query(space, view=pb.ViewQuery(player=player))
+                mirror = c.views.get((space, player))
+                if isinstance(view, pb.Error) or mirror is None:
+                    assert mirror is None and view.code in (pb.CODE_UNKNOWN_PLAYER, pb.CODE_UNKNOWN_SPACE), (view, mirror)
                     break
-            view = reader.view(S, 1)
-            assert set(view) == set(range(1, 1501)) - {4}, len(view)
-            rows = truth(mover)
-            assert {id: seen[:3] for id, seen in view.items()} == rows
-            assert view[3][5] == b"again" and view[5][4] == 8 and view[6][5] == b"six" and view[7][:2] == (7, 0.5)
-            reader.ping()
+                if view.seq == mirror.seq:
+                    assert sorted(view.ids) == sorted(mirror.entities), (space, player)
+                    break
+            else:
+                raise AssertionError("never at the same delta")
 
 
-def truth(connection):
-    """id -> position, by query, of all but the unit."""
-    rows, cursor = {}, 0
-    while True:
-        page = connection.query(S, aabb=pb.AabbQuery(box=aoi.bounds((-1e5, -1e5), (1e5, 1e5)), cursor=cursor))
-        rows.update((id, (x, y, 0.0)) for id, x, y in zip(page.ids, page.x, page.y) if id != 1 << 40)
-        cursor = page.next_cursor
-        if not cursor:
-            return rows
-
-
-@test
-def one_who_never_reads_is_closed_with_a_reason_and_memory_stays_flat():
-    """CASES row 4 in small: what goes past out_hard_bytes closes; deltas alone never do."""
-    with Daemon(out_soft_bytes=65536, out_hard_bytes=262144) as d, Bystander(d) as other:
-        mover, reader = stalled(d)
-        with mover, reader:
-            reader.ok(S, *[aoi.open_player(10 + i) for i in range(12000)])
-            move_until(mover, lambda: skipped(mover) > 20, "the stalled player is skipped")
-            assert other.query(stats=pb.StatsQuery()).connections == 3, "collapse, not close"
-            before = d.resident_bytes()
-            at = skipped(mover)
-            move_until(mover, lambda: skipped(mover) > at + 20, "skipped on")
-            assert d.resident_bytes() - before < 64 << 20, "memory stays flat"
-            mover.ok(S, aoi.destroy_space())  # 12,001 closed deltas, whatever the limits
-            eventually(lambda: other.query(stats=pb.StatsQuery()).connections == 2, "the stalled one is closed")
-            other.served()
-            mover.ping()
-            assert "out_hard_bytes" in d.log() or "hard" in d.log(), "the log names the reason\n" + d.tail()
-
-
-@test
-def seventy_thousand_tiny_frames_from_one_who_does_not_read():
-    """CASES row 4: replies are bounded, because nobody over out_soft_bytes is read."""
-    with Daemon(out_soft_bytes=65536, out_hard_bytes=1 << 20) as d, Bystander(d) as other, Connection(d.port, rcvbuf=4096) as c:
-        data = b"".join(aoi.encode(2 + i, ping=pb.Ping(nonce=i)) for i in range(70000))
-        c.sock.setblocking(False)
-        sent, idle = 0, 0
-        while sent < len(data) and idle < 50:
-            try:
-                sent += c.sock.send(data[sent:sent + 65536])
-                idle = 0
-            except BlockingIOError:
-                idle += 1
-                time.sleep(0.005)
-        other.served()
-        c.sock.setblocking(True)
-        got = 0
-        writer = threading.Thread(target=lambda: try_write(c, data[sent:]) if sent < len(data) else None)
-        writer.start()
-        while got < 70000:
-            frame = c.next()
-            assert frame.pong.nonce == got and frame.reply_to == 2 + got, frame
-            got += 1
-        writer.join()
-        other.served()
-
+# ------------------------------------------------------------------------------------------------------------- large and many
 
 @test
 def more_connections_than_max_connections_get_limit_exceeded():
-    """CASES row 30 in small."""
     with Daemon(max_connections=50) as d, Bystander(d) as other:
         held, refused = [], 0
         for _ in range(200):
@@ -533,6 +453,35 @@ def more_connections_than_max_connections_get_limit_exceeded():
         for c in again + held[40:]:
             c.close()
         only(d, other)
+
+
+@test
+def few_file_descriptors_are_no_busy_loop_and_no_silent_refusal():
+    with Daemon(nofile=64) as d, Bystander(d) as other:
+        held, waiting = [], []
+        for _ in range(200):
+            c = Connection(d.port, hello=False)
+            try_write(c, hello_bytes())
+            try:
+                if kind(c.next(0.5 if not waiting else 0.01)) == "welcome":
+                    held.append(c)
+                    continue
+                assert c.log[0].error.code == pb.CODE_LIMIT_EXCEEDED, c.log
+                c.close()
+            except TimeoutError:
+                waiting.append(c)  # not yet accepted by the daemon: it waits in the kernel's queue
+            except Closed:
+                c.close()
+        assert len(held) >= 20, len(held)
+        cpu = d.cpu_seconds()
+        time.sleep(0.5)
+        other.served()
+        assert d.cpu_seconds() - cpu < 0.3, "it spins"
+        for c in held + waiting:
+            c.close()
+        only(d, other)
+        with Connection(d.port) as c:
+            c.ping()
 
 
 @test

@@ -1,9 +1,10 @@
-// test_mirror.js: what players are told, mirrored with protobufjs, against brute force written a second time (Math.fround), in 2D and 3D, on both indexes.
+// test_mirror.js: what players are told, mirrored with protobufjs, against brute force written a second time (Math.fround).
 'use strict';
 const { Connection, enums, u64, expect } = require('./aoiclient.js');
 const { withDaemon, seeded, main } = require('./harness.js');
 
-const FLUSHES = 40;
+const FLUSHES = 100;
+const KINDS = ['add', 'add', 'upsert', 'move', 'move', 'move', 'move', 'remove', 'readd', 'radius', 'layers', 'state'];
 const f32 = Math.fround;
 const zero = (x) => (Math.abs(f32(x)) < 2 ** -126 ? 0 : f32(x)); // denormals and -0.0 count as 0
 
@@ -53,7 +54,8 @@ class Run {
     constructor(r, mover, gateway, dims, shape, index) {
         Object.assign(this, { r, mover, gateway, index, space: r.pick(['1', '18446744073709551615']) });
         this.world = new World(dims, shape, r.pick([0.5, 10, 32]), r.pick([1, 2, 7]), r.random() < 0.7);
-        this.ids = Array.from({ length: 70 }, (_, i) => (i % 2 ? String(i) : (2n ** 64n - 1n - BigInt(r.below(1000000)) * 128n - BigInt(i)).toString()));
+        const large = (i) => 2n ** 64n - 1n - BigInt(r.below(1000000)) * 128n - BigInt(i);
+        this.ids = Array.from({ length: 70 }, (_, i) => String(i % 2 ? i : large(i)));
         this.players = ['1', '2', '3', '4', '9007199254740993'];
         this.fulls = new Map();
     }
@@ -68,7 +70,8 @@ class Run {
 
     position() {
         const c = () => this.r.pick([
-            () => f32(this.r.between(-50, 50)), () => this.r.below(61) - 30, () => f32((this.r.below(601) - 300) * 0.1), () => f32(this.r.between(-150, 150)),
+            () => f32(this.r.between(-50, 50)), () => f32(this.r.between(-150, 150)), () => this.r.below(61) - 30,
+            () => f32((this.r.below(601) - 300) * 0.1),
             () => this.r.pick([0, -0, 1e-40, 32, -32]),
         ])();
         return [c(), c(), this.world.dims === 3 ? c() : 0];
@@ -84,7 +87,7 @@ class Run {
         let items = 0;
         for (let n = this.r.below(20) + 1; n > 0; n--) {
             const known = [...this.world.entities.keys()];
-            const kind = known.length < 20 ? 'add' : this.r.pick(['add', 'add', 'upsert', 'move', 'move', 'move', 'move', 'remove', 'readd', 'radius', 'layers', 'state']);
+            const kind = known.length < 20 ? 'add' : this.r.pick(KINDS);
             const id = kind === 'add' ? this.ids.find((i) => !this.world.entities.has(i) && this.r.random() < 0.3) : this.r.pick(known);
             if (!id) continue;
             for (const [command, count] of this[kind](id, known)) {
@@ -97,11 +100,14 @@ class Run {
 
     fields(id) {
         const [x, y, z] = this.position();
-        return { id: u64(id), x, y, z, extra: this.r.below(2 ** 32), radius: this.r.pick([0, 0.1, 10, 25.5, 40, 300]), layers: this.r.pick([0, 1, 2, 3, 0x80000000]), payload: this.payload() };
+        const radius = this.r.pick([0, 0.1, 10, 25.5, 40, 300]), layers = this.r.pick([0, 1, 2, 3, 0x80000000]);
+        return { id: u64(id), x, y, z, extra: this.r.below(2 ** 32), radius, layers, payload: this.payload() };
     }
 
     write(id, f) {
-        this.world.entities.set(id, { pos: [zero(f.x), zero(f.y), zero(f.z)], extra: this.world.extra ? f.extra : 0, radius: f32(f.radius), layers: f.layers || 1, payload: f.payload });
+        this.world.entities.set(id, {
+            pos: [f.x, f.y, f.z].map(zero), extra: this.world.extra ? f.extra : 0, radius: f32(f.radius), layers: f.layers || 1, payload: f.payload,
+        });
     }
 
     add(id) {
@@ -123,7 +129,8 @@ class Run {
         const withExtra = this.r.random() < 0.5;
         for (const i of ids) {
             const e = this.world.entities.get(i);
-            const p = this.r.random() < 0.5 ? this.position() : e.pos.map((c, a) => (a < this.world.dims ? f32(c + this.r.pick([0, 0.1, -0.1, 1, -1])) : 0));
+            const near = e.pos.map((c, a) => (a < this.world.dims ? f32(c + this.r.pick([0, 0.1, -0.1, 1, -1])) : 0));
+            const p = this.r.random() < 0.5 ? this.position() : near;
             const extra = this.r.below(3);
             columns.x.push(p[0]);
             columns.y.push(p[1]);
@@ -228,7 +235,8 @@ class Run {
     }
 
     compare(number, player, got, want) {
-        const text = (view) => JSON.stringify([...view].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, e]) => [id, e.x, e.y, e.z, e.extra, e.layers, e.payload]));
+        const row = ([id, e]) => [id, e.x, e.y, e.z, e.extra, e.layers, e.payload];
+        const text = (view) => JSON.stringify([...view].map(row).sort(([a], [b]) => (a < b ? -1 : 1)));
         expect(text(got) === text(want), `flush ${number}, player ${player}\ntold     ${text(got)}\nexpected ${text(want)}`);
     }
 }

@@ -1,7 +1,8 @@
 """test_mirror.py: what players are told over the wire against brute force, delta by delta.
 
 Two game servers talk to one daemon: the mover owns the entities, the gateway owns the players (but one, which the mover owns). A space of
-flush_ms 0 is flushed by command; after each flush every player's delta must be exactly the difference that brute force finds, and its view exactly the truth.
+flush_ms 0 is flushed by command; after each flush every player's delta must be exactly the difference that brute force finds, and its view
+exactly the truth.
 """
 import math
 import struct
@@ -11,7 +12,7 @@ from aoiclient import pb
 from bruteforce import World, canonical, f32
 from harness import Daemon, main, seeded, test
 
-FLUSHES = 45
+FLUSHES = 120
 MOVER, GATEWAY = 1, 2
 SHAPES = {"box": pb.SHAPE_BOX, "sphere": pb.SHAPE_SPHERE, "cells": pb.SHAPE_CELLS}
 INDEXES = {"grid": pb.INDEX_GRID, "crosslist": pb.INDEX_CROSSLIST}
@@ -32,7 +33,7 @@ class Run:
             settings["bounds"] = aoi.bounds(lo, hi)
             self.world.lo, self.world.hi = lo, hi
         mover.ok(space, aoi.create_space(flush_ms=0, **settings))
-        self.ids = [rng.choice((rng.randrange(1, 1000), rng.randrange(1 << 63, 1 << 64))) for _ in range(90)]
+        self.ids = [rng.choice((rng.randrange(1, 1000), rng.randrange(1 << 63, 1 << 64))) for _ in range(150)]
         self.players = list(range(1, 8)) + [(1 << 64) - 1]
         self.mine = 1 << 40  # the mover's own player
 
@@ -51,6 +52,15 @@ class Run:
         return self.rng.choice((0.0, -0.0, 1e-40, -1e-40, 200.0, -200.0, 32.0, -32.0))
 
     def position(self):
+        """Anywhere, or exactly at the edge of what some entity sees."""
+        if self.world.entities and self.rng.random() < 0.15:
+            e = self.world.entities[self.rng.choice(sorted(self.world.entities))]
+            at = list(e.pos)
+            axis = self.rng.randrange(self.world.dims)
+            for a, part in zip((axis, (axis + 1) % self.world.dims), self.rng.choice(((1.0, 0.0), (-0.6, 0.8), (0.8, 0.6), (1.0, 1.0)))):
+                at[a] = f32(at[a] + part * e.radius)
+            if all(max(lo, -1e6) <= c <= min(hi, 9e6) for lo, c, hi in zip(self.world.lo, at, self.world.hi)):
+                return tuple(at)
         return self.base + self.coordinate(), self.coordinate(), self.coordinate() if self.world.dims == 3 else 0.0
 
     def bad_position(self):
@@ -186,6 +196,7 @@ class Run:
 
     def flush(self, number):
         for connection in (self.mover, self.gateway):
+            connection.ping()  # what follows its last Ack has come
             for d in connection.take_deltas():
                 assert d.closed, "a delta without a flush: player %d" % d.player
         tag = self.rng.randrange(1 << 64)
