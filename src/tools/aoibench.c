@@ -1,0 +1,210 @@
+/* aoibench.c: the load generator: `net` against a daemon, `core` hands over to aoibench-core. */
+#include "tools/aoibench.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "client/libaoi.h"
+#include "tools/daemon.h"
+
+/* One option of net: its number, where it goes, and what is legal. */
+enum kind { KIND_COUNT, KIND_NUMBER, KIND_TEXT, KIND_FLAG, KIND_INDEX };
+struct option_row {
+    const char *name, *value, *help;
+    enum kind kind;
+    size_t offset;
+    double min, max;
+};
+#define AT(field) offsetof(struct aoibench_net, field)
+static const struct option_row rows[] = {
+    {"address", "HOST:PORT", "a daemon that runs; 127.0.0.1:2643", KIND_TEXT, AT(address), 0, 0},
+    {"aoid", "PATH", "start this daemon on a free port, and stop it in the end", KIND_TEXT, AT(aoid), 0, 0},
+    {"pid", "PID", "process of a daemon that runs here, for its CPU time", KIND_COUNT, AT(pid), 1, 4194304},
+    {"entities", "N", "that move; 10000", KIND_COUNT, AT(entities), 1, 1e7},
+    {"players", "N", "each subscribed to an entity; 1000", KIND_COUNT, AT(players), 1, 1e6},
+    {"connections", "N", "that the players are spread over; 4", KIND_COUNT, AT(connections), 1, 1000},
+    {"movers", "N", "connections that the entities are spread over; 1", KIND_COUNT, AT(movers), 1, 1000},
+    {"rate", "HZ", "moves a second of each entity; 10", KIND_NUMBER, AT(rate), 1e-3, 1e4},
+    {"seconds", "S", "to measure; 10", KIND_NUMBER, AT(seconds), 1e-2, 1e6},
+    {"warmup", "S", "before that; 2", KIND_NUMBER, AT(warmup), 0, 1e6},
+    {"side", "LENGTH", "of the square world; 2000", KIND_NUMBER, AT(side), 1e-3, 16777216},
+    {"radius", "LENGTH", "that every entity sees; 50", KIND_NUMBER, AT(radius), 0, 16777216},
+    {"speed", "LENGTH", "a second; 5", KIND_NUMBER, AT(speed), 0, 1e6},
+    {"flush_ms", "MS", "of the space; 50", KIND_COUNT, AT(flush_ms), 1, 3600000},
+    {"index", "NAME", "grid or crosslist; grid", KIND_INDEX, AT(index), 0, 0},
+    {"mirror", NULL, "mirror every view, and check each delta against the protocol", KIND_FLAG, AT(mirror), 0, 0},
+    {"json", NULL, "print one JSON object", KIND_FLAG, AT(json), 0, 0},
+};
+#define ROWS (sizeof rows / sizeof *rows)
+
+static int print_help(FILE *out, int status)
+{
+    fputs("usage: aoibench net [OPTION]...    movers and players against a daemon, over the network\n"
+          "       aoibench core [OPTION]...   the core alone, in this process: aoibench core --help\n\n"
+          "options of net:\n",
+          out);
+    for (size_t i = 0; i < ROWS; i++) fprintf(out, "  --%-11s %-9s  %s\n", rows[i].name, rows[i].value ? rows[i].value : "", rows[i].help);
+    fputs("\nLatency is the time from when a move was due to when its delta has been read.\n"
+          "Example: aoibench net --aoid build/aoid --entities 20000 --rate 20 --seconds 5\n",
+          out);
+    return status;
+}
+
+static bool set_option(struct aoibench_net *o, const struct option_row *row, const char *text)
+{
+    char *field = (char *)o + row->offset, *end;
+    if (row->kind == KIND_TEXT) {
+        *(const char **)(void *)field = text;
+        return true;
+    }
+    if (row->kind == KIND_FLAG) {
+        *(bool *)(void *)field = true;
+        return true;
+    }
+    if (row->kind == KIND_INDEX) {
+        bool crosslist = strcmp(text, "crosslist") == 0;
+        *(uint32_t *)(void *)field = crosslist ? LIBAOI_CROSSLIST : LIBAOI_GRID;
+        if (crosslist || strcmp(text, "grid") == 0) return true;
+        fprintf(stderr, "aoibench: --index is grid or crosslist, not \"%s\"\n", text);
+        return false;
+    }
+    double value = strtod(text, &end);
+    bool whole = row->kind != KIND_COUNT || (value >= 0 && value < 4294967296.0 && value == (double)(uint32_t)value);
+    if (end == text || *end || !(value >= row->min && value <= row->max) || !whole) {
+        fprintf(stderr, "aoibench: --%s %s: must be a %snumber from %g to %g\n", row->name, text, row->kind == KIND_COUNT ? "whole " : "", row->min,
+                row->max);
+        return false;
+    }
+    if (row->kind == KIND_COUNT)
+        *(uint32_t *)(void *)field = (uint32_t)value;
+    else
+        *(double *)(void *)field = value;
+    return true;
+}
+
+static void print_result(const struct aoibench_net *o, const struct aoibench_result *r)
+{
+    const struct {
+        const char *name;
+        double value;
+        int decimals;
+    } lines[] = {
+        {"entities", o->entities, 0},
+        {"players", o->players, 0},
+        {"connections", o->connections, 0},
+        {"movers", o->movers, 0},
+        {"seconds", r->seconds, 2},
+        {"moves_per_s", (double)r->moves / r->seconds, 0},
+        {"deltas_per_s", (double)r->deltas / r->seconds, 0},
+        {"enters_per_s", (double)r->enters / r->seconds, 0},
+        {"leaves_per_s", (double)r->leaves / r->seconds, 0},
+        {"updates_per_s", (double)r->updates / r->seconds, 0},
+        {"bytes_out_per_s", (double)r->bytes_in / r->seconds, 0}, /* the daemon's point of view */
+        {"bytes_in_per_s", (double)r->bytes_out / r->seconds, 0},
+        {"latency_p50_ms", (double)histogram_at(&r->latency, 0.5) / 1e3, 3},
+        {"latency_p99_ms", (double)histogram_at(&r->latency, 0.99) / 1e3, 3},
+        {"latency_p999_ms", (double)histogram_at(&r->latency, 0.999) / 1e3, 3},
+        {"latency_max_ms", (double)r->latency.max / 1e3, 3},
+        {"generator_late_p99_ms", (double)histogram_at(&r->late, 0.99) / 1e3, 3},
+        {"daemon_cpu_seconds", r->cpu_seconds, 2},
+        {"daemon_memory_bytes", (double)r->memory_bytes, 0},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        bool unknown = r->cpu_seconds < 0 && strncmp(lines[i].name, "daemon_", 7) == 0;
+        if (unknown && !o->json) continue;
+        if (o->json)
+            printf("%s\"%s\": ", i ? ", " : "{", lines[i].name);
+        else
+            printf("%-22s ", lines[i].name);
+        if (unknown)
+            printf("null");
+        else
+            printf("%.*f", lines[i].decimals, lines[i].value);
+        if (!o->json) putchar('\n');
+    }
+    if (o->json) printf(", \"index\": \"%s\", \"flush_ms\": %" PRIu32 "}\n", o->index == LIBAOI_CROSSLIST ? "crosslist" : "grid", o->flush_ms);
+}
+
+static int run_net(struct aoibench_net *o)
+{
+    struct daemon daemon = {0};
+    struct aoibench_result *r = mem_zalloc(sizeof *r);
+    char error[600];
+    int status = o->aoid ? daemon_start(&daemon, o->aoid, NULL, 0, error, sizeof error) : 0;
+    if (o->aoid && !status) o->address = daemon.address;
+    if (!status) status = aoibench_run_net(o, o->aoid ? daemon.pid : (pid_t)o->pid, r, error, sizeof error);
+    if (o->aoid) daemon_stop(&daemon, 10000);
+    if (!status)
+        print_result(o, r);
+    else
+        fprintf(stderr, "aoibench: %s\n", error);
+    free(r);
+    return status ? 1 : 0;
+}
+
+static int parse_net(int argc, char **argv)
+{
+    struct aoibench_net o = {
+        .entities = 10000,
+        .players = 1000,
+        .connections = 4,
+        .movers = 1,
+        .rate = 10,
+        .seconds = 10,
+        .warmup = 2,
+        .side = 2000,
+        .radius = 50,
+        .speed = 5,
+        .flush_ms = LIBAOI_FLUSH_MS,
+        .index = LIBAOI_GRID,
+    };
+    struct option options[ROWS + 2] = {{0}};
+    for (size_t i = 0; i < ROWS; i++) options[i] = (struct option){rows[i].name, rows[i].value ? required_argument : no_argument, NULL, (int)i + 256};
+    options[ROWS] = (struct option){"help", no_argument, NULL, 'h'};
+    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        if (c == 'h') return print_help(stdout, 0);
+        if (c < 256) return print_help(stderr, 2);
+        if (!set_option(&o, &rows[c - 256], optarg)) return 2;
+    }
+    if (optind < argc) {
+        fprintf(stderr, "aoibench: \"%s\" is no option; aoibench --help lists them\n", argv[optind]);
+        return 2;
+    }
+    if (o.aoid && o.address) {
+        fprintf(stderr, "aoibench: --aoid starts a daemon, --address is for one that runs: give one of them\n");
+        return 2;
+    }
+    return run_net(&o);
+}
+
+/* The core's benchmark is a program of its own, which is linked without any of this. */
+static int run_core(char **argv)
+{
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof "-core");
+    if (n < 0) {
+        fprintf(stderr, "aoibench: cannot read /proc/self/exe: %s\n", strerror(errno));
+        return 1;
+    }
+    memcpy(path + n, "-core", sizeof "-core");
+    argv[0] = path;
+    execv(path, argv);
+    fprintf(stderr, "aoibench: cannot run %s: %s. It is built beside aoibench by `make`\n", path, strerror(errno));
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) return print_help(stderr, 2);
+    if (strcmp(argv[1], "net") == 0) return parse_net(argc - 1, argv + 1);
+    if (strcmp(argv[1], "core") == 0) return run_core(argv + 1);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) return print_help(stdout, 0);
+    fprintf(stderr, "aoibench: there is no benchmark \"%s\": net or core\n", argv[1]);
+    return 2;
+}

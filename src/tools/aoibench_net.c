@@ -1,0 +1,264 @@
+/* aoibench_net.c: movers and players over the network, with the time from a move to the delta that tells it. */
+#include <math.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "client/libaoi.h"
+#include "tools/aoibench.h"
+#include "tools/daemon.h"
+
+#define SPACE 1
+#define SLICE_US 2000                /* entities move spread over their period, so many at a time as are due */
+#define MAX_UNSENT ((size_t)4 << 20) /* bytes that wait for the socket before a mover waits */
+#define SETTLE_MS 60000
+
+struct bench {
+    const struct aoibench_net *o;
+    struct aoibench_result *r;
+    struct libaoi **conn; /* movers, then players */
+    struct pollfd *fds;
+    uint32_t conns;
+    bool measuring;
+    char *error;
+    size_t error_size;
+    bool failed;
+    uint64_t random;
+    uint64_t *id; /* columns of all entities; mover m has those from m * entities / movers */
+    float *x, *y, *dx, *dy;
+    uint32_t *stamp;
+};
+
+static uint64_t now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static double random_unit(struct bench *b)
+{
+    b->random ^= b->random << 13; /* xorshift64, Marsaglia 2003 */
+    b->random ^= b->random >> 7;
+    b->random ^= b->random << 17;
+    return (double)(b->random >> 11) / 9007199254740992.0;
+}
+
+__attribute__((format(printf, 2, 3))) static int bench_fail(struct bench *b, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (!b->failed) vsnprintf(b->error, b->error_size, format, args);
+    va_end(args);
+    b->failed = true;
+    return -1;
+}
+
+static void on_delta(void *ctx, const struct libaoi_delta *d)
+{
+    struct bench *b = ctx;
+    if (!b->measuring || !d->update_n) return;
+    uint32_t now = (uint32_t)now_us();
+    for (size_t i = 0; i < d->update_n; i++) {
+        int32_t us = (int32_t)(now - d->update_extra[i]);
+        histogram_add(&b->r->latency, us > 0 ? (uint64_t)us : 0);
+    }
+}
+
+static void on_ack(void *ctx, const struct libaoi_ack *ack)
+{
+    if (ack->n) bench_fail(ctx, "the daemon refused a command: %s: %s", libaoi_code_name(ack->refusals[0].code), ack->refusals[0].text);
+}
+
+/* Handles what comes on every connection until then. */
+static int bench_pump(struct bench *b, uint64_t until_us)
+{
+    for (;;) {
+        int handled = 0;
+        for (uint32_t i = 0; i < b->conns; i++) {
+            int n = libaoi_poll(b->conn[i], 0);
+            if (n < 0) return bench_fail(b, "connection %u: %s", i, libaoi_error(b->conn[i]));
+            handled += n;
+            b->fds[i] = (struct pollfd){.fd = libaoi_fd(b->conn[i]), .events = (short)(POLLIN | (libaoi_unsent(b->conn[i]) ? POLLOUT : 0))};
+        }
+        if (b->failed) return -1;
+        uint64_t now = now_us();
+        if (now >= until_us) return 0;
+        if (handled) continue;
+        struct timespec wait = {.tv_nsec = (long)(until_us - now < 900000 ? until_us - now : 900000) * 1000};
+        ppoll(b->fds, b->conns, &wait, NULL);
+    }
+}
+
+static int bench_settle(struct bench *b)
+{
+    uint64_t end = now_us() + SETTLE_MS * 1000ull;
+    for (uint32_t i = 0; i < b->conns; i++) libaoi_send(b->conn[i]);
+    for (;;) {
+        uint64_t waiting = 0;
+        for (uint32_t i = 0; i < b->conns; i++) waiting += libaoi_unanswered(b->conn[i]);
+        if (!waiting) return 0;
+        if (now_us() > end) return bench_fail(b, "the daemon has not answered %llu frames within %d ms", (unsigned long long)waiting, SETTLE_MS);
+        if (bench_pump(b, now_us() + 200)) return -1;
+    }
+}
+
+static int bench_connect(struct bench *b)
+{
+    char name[32];
+    for (b->conns = 0; b->conns < b->o->movers + b->o->connections; b->conns++) {
+        bool mover = b->conns < b->o->movers;
+        snprintf(name, sizeof name, "aoibench-%s", mover ? "mover" : "players");
+        const struct libaoi_options options = {.address = b->o->address,
+                                               .client_name = name,
+                                               .mirror = b->o->mirror && !mover,
+                                               .handlers = {.ctx = b, .delta = on_delta, .ack = on_ack}};
+        char why[300];
+        b->conn[b->conns] = libaoi_connect(&options, why, sizeof why);
+        if (!b->conn[b->conns]) return bench_fail(b, "%s", why);
+    }
+    return 0;
+}
+
+/* The space, everybody in it, and the players riding the first entities of an even spread. */
+static int bench_load(struct bench *b)
+{
+    const struct aoibench_net *o = b->o;
+    const struct libaoi_settings settings = {
+        .index = o->index, .cell_size = o->radius > 1 ? o->radius / 2 : 1, .extra = true, .flush_ms = o->flush_ms};
+    libaoi_create_space(b->conn[0], SPACE, &settings, false);
+    if (bench_settle(b)) return -1;
+    for (uint32_t i = 0; i < o->entities; i++) {
+        double angle = random_unit(b) * 6.283185307179586, step = o->speed / o->rate;
+        b->id[i] = i + 1;
+        b->x[i] = (float)(random_unit(b) * o->side);
+        b->y[i] = (float)(random_unit(b) * o->side);
+        b->dx[i] = (float)(cos(angle) * step);
+        b->dy[i] = (float)(sin(angle) * step);
+        uint32_t mover = (uint32_t)((uint64_t)i * o->movers / o->entities);
+        libaoi_add(b->conn[mover], SPACE, LIBAOI_ADD_NEW,
+                   &(struct libaoi_entity){.id = b->id[i], .pos = {b->x[i], b->y[i]}, .radius = (float)o->radius, .extra = (uint32_t)now_us()});
+    }
+    if (bench_settle(b)) return -1;
+    for (uint32_t p = 0; p < o->players; p++) {
+        uint64_t unit = b->id[(uint64_t)p * o->entities / o->players];
+        libaoi_subscribe(b->conn[o->movers + p % o->connections], SPACE, p + 1, unit, false);
+    }
+    return bench_settle(b);
+}
+
+/* One step of entity i, turning round at the edge of the world. */
+static void step_entity(struct bench *b, uint32_t i)
+{
+    float side = (float)b->o->side;
+    b->x[i] += b->dx[i];
+    b->y[i] += b->dy[i];
+    if (b->x[i] < 0 || b->x[i] > side) {
+        b->dx[i] = -b->dx[i];
+        b->x[i] = b->x[i] < 0 ? 0 : side;
+    }
+    if (b->y[i] < 0 || b->y[i] > side) {
+        b->dy[i] = -b->dy[i];
+        b->y[i] = b->y[i] < 0 ? 0 : side;
+    }
+}
+
+/* Moves those that are due, entities [from, to) of the round; `due` is the time at which that was to happen. */
+static int move_slice(struct bench *b, uint32_t from, uint32_t to, uint64_t due)
+{
+    for (uint32_t i = from; i < to; i++) {
+        step_entity(b, i);
+        b->stamp[i] = (uint32_t)due;
+    }
+    for (uint32_t i = from; i < to;) {
+        uint32_t mover = (uint32_t)((uint64_t)i * b->o->movers / b->o->entities), end = i;
+        while (end < to && (uint64_t)end * b->o->movers / b->o->entities == mover) end++;
+        while (libaoi_unsent(b->conn[mover]) > MAX_UNSENT)
+            if (bench_pump(b, now_us() + 1000)) return -1;
+        libaoi_move(b->conn[mover], SPACE, end - i, b->id + i, b->x + i, b->y + i, NULL, b->stamp + i);
+        libaoi_send(b->conn[mover]);
+        i = end;
+    }
+    if (b->measuring) {
+        uint64_t now = now_us();
+        b->r->moves += to - from;
+        histogram_add(&b->r->late, now > due ? now - due : 0);
+    }
+    return 0;
+}
+
+/* Everybody moves `rate` times a second for so long. The slices keep to their times: when one is late, the next is not moved back, and latency counts from when
+ * the move was due. */
+static int drive(struct bench *b, double seconds)
+{
+    uint64_t start = now_us(), period = (uint64_t)(1e6 / b->o->rate), end = start + (uint64_t)(seconds * 1e6);
+    uint64_t slices = period / SLICE_US ? period / SLICE_US : 1;
+    for (uint64_t k = 0;; k++) {
+        uint64_t round = k / slices, slice = k % slices, due = start + round * period + slice * period / slices;
+        if (due >= end) return bench_pump(b, end);
+        if (bench_pump(b, due)) return -1;
+        uint32_t from = (uint32_t)(b->o->entities * slice / slices), to = (uint32_t)(b->o->entities * (slice + 1) / slices);
+        if (to > from && move_slice(b, from, to, due)) return -1;
+    }
+}
+
+/* Adds (sign 1) or takes away (sign -1) what has been told so far. */
+static void count_told(const struct bench *b, uint64_t sign)
+{
+    for (uint32_t i = 0; i < b->conns; i++) {
+        const struct libaoi_counters *c = libaoi_counters(b->conn[i]);
+        b->r->deltas += sign * c->deltas;
+        b->r->enters += sign * c->enters;
+        b->r->leaves += sign * c->leaves;
+        b->r->updates += sign * c->updates;
+        b->r->bytes_in += sign * c->bytes_in;
+        b->r->bytes_out += sign * c->bytes_out;
+    }
+}
+
+static int bench_measure(struct bench *b, pid_t daemon)
+{
+    if (drive(b, b->o->warmup)) return -1;
+    double cpu = daemon > 0 ? daemon_cpu_seconds(daemon) : 0;
+    uint64_t start = now_us();
+    count_told(b, (uint64_t)-1);
+    b->measuring = true;
+    if (drive(b, b->o->seconds)) return -1;
+    b->measuring = false;
+    count_told(b, 1);
+    b->r->seconds = (double)(now_us() - start) / 1e6;
+    b->r->cpu_seconds = daemon > 0 ? daemon_cpu_seconds(daemon) - cpu : -1;
+    b->r->memory_bytes = daemon > 0 ? daemon_memory_bytes(daemon) : 0;
+    return 0;
+}
+
+int aoibench_run_net(const struct aoibench_net *o, pid_t daemon, struct aoibench_result *result, char *error, size_t error_size)
+{
+    struct bench b = {.o = o, .r = result, .error = error, .error_size = error_size, .random = 88172645463325252u};
+    size_t n = o->entities;
+    b.conn = mem_zalloc((o->movers + o->connections) * sizeof *b.conn);
+    b.fds = mem_zalloc((o->movers + o->connections) * sizeof *b.fds);
+    b.id = mem_zalloc(n * sizeof *b.id);
+    b.x = mem_zalloc(n * sizeof *b.x);
+    b.y = mem_zalloc(n * sizeof *b.y);
+    b.dx = mem_zalloc(n * sizeof *b.dx);
+    b.dy = mem_zalloc(n * sizeof *b.dy);
+    b.stamp = mem_zalloc(n * sizeof *b.stamp);
+    int status = bench_connect(&b);
+    if (!status) status = bench_load(&b);
+    if (!status) status = bench_measure(&b, daemon);
+    for (uint32_t i = 0; i < b.conns; i++) libaoi_close(b.conn[i]);
+    free(b.conn);
+    free(b.fds);
+    free(b.id);
+    free(b.x);
+    free(b.y);
+    free(b.dx);
+    free(b.dy);
+    free(b.stamp);
+    return status;
+}
