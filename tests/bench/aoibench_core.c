@@ -1,0 +1,305 @@
+/* aoibench_core.c: measures the core alone, without network and protocol; see usage(). */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "crowd.h"
+
+/* One size for all workloads, so that nobody has to know the best one: it is within a tenth of the best for each (measured at 16, 24, 32, 48, 64). */
+#define CELL_SIZE 32
+
+struct workload {
+    const char *name, *what;
+    uint32_t entities;
+    double side, radius, step;
+    uint32_t flushes;
+    double teleport;
+    bool mixed;
+};
+
+static const struct workload workloads[] = {
+    {"W1", "10,000 in 2,000 x 2,000", 10000, 2000, 50, 0.5, 100, 0, false},
+    {"W2", "10,000 in 1,000 x 1,000", 10000, 1000, 50, 1, 100, 0, false},
+    {"W3", "100,000 in 6,324 x 6,324", 100000, 6324, 50, 0.5, 20, 0, false},
+    {"W4", "5,000 in 200 x 200: a hot spot", 5000, 200, 50, 0.5, 20, 0, false},
+    {"W5", "W1 with 1 % teleporting each flush", 10000, 2000, 50, 0.5, 100, 0.01, false},
+    {"W6", "W1 with half-extents 10, 50 and 300", 10000, 2000, 50, 0.5, 100, 0, true},
+    {"MEM", "a million that nobody watches: bytes an entity", 1000000, 20000, 50, 0.5, 2, 0, false},
+    {"IDLE", "a million still ones, 10,000 players: one moves, all move", 1000000, 20000, 50, 0.5, 200, 0, false},
+};
+
+struct options {
+    const struct workload *workload;
+    enum aoi_index index;
+    uint32_t flushes; /* 0: the workload's */
+    double cell_size;
+    uint64_t seed;
+    bool json;
+};
+
+/* What was measured; a report prints them in this order. */
+struct result {
+    const struct options *options;
+    uint32_t entities, players, flushes;
+    uint64_t pairs, enters, leaves, updates, moves;
+    double insert_s, subscribe_s, move_s, flush_s;
+    uint64_t allocations; /* by the measured flushes */
+    uint64_t rss_bytes;
+    double bytes_per_entity;                       /* MEM; 0: not measured */
+    double one_move_s, all_move_s, one_s, all_s;   /* IDLE: a flush in which one or all moved, without and with the moves themselves */
+    uint64_t mismatches;
+};
+
+static struct crowd_plan plan_of(const struct options *o, uint32_t players)
+{
+    const struct workload *w = o->workload;
+    return (struct crowd_plan){.entities = w->entities,
+                               .players = players,
+                               .side = w->side,
+                               .radius = w->radius,
+                               .step = w->step,
+                               .teleport = w->teleport,
+                               .mixed = w->mixed,
+                               .index = o->index,
+                               .cell_size = o->cell_size,
+                               .seed = o->seed};
+}
+
+static void build(struct crowd *c, struct result *out)
+{
+    double t0 = crowd_seconds();
+    crowd_insert(c);
+    double t1 = crowd_seconds();
+    crowd_subscribe(c);
+    out->insert_s = t1 - t0;
+    out->subscribe_s = crowd_seconds() - t1;
+}
+
+/* All move, then a flush. */
+static void round_of_all(struct crowd *c, struct result *out)
+{
+    crowd_step(c);
+    double t0 = crowd_seconds();
+    for (uint32_t e = 0; e < c->plan.entities; e++) crowd_move(c, e);
+    double t1 = crowd_seconds();
+    unsigned long long allocations = mem_alloc_count();
+    crowd_flush(c);
+    out->flush_s += crowd_seconds() - t1;
+    out->move_s += t1 - t0;
+    out->allocations += mem_alloc_count() - allocations;
+    out->moves += c->plan.entities;
+    crowd_count_pairs(c);
+    out->pairs += c->pairs_now;
+}
+
+static void take_counts(const struct crowd *c, struct result *out)
+{
+    out->entities = c->plan.entities;
+    out->players = c->plan.players;
+    out->enters = c->enters;
+    out->leaves = c->leaves;
+    out->updates = c->updates;
+    out->mismatches = c->mismatches;
+}
+
+/* All watch and all move. The first flush, which tells everything, is not counted. */
+static void run_all(const struct options *o, struct result *out)
+{
+    struct crowd c;
+    struct crowd_plan plan = plan_of(o, o->workload->entities);
+    uint32_t flushes = o->flushes;
+    crowd_init(&c, &plan);
+    build(&c, out);
+    struct result warm_up = *out;
+    round_of_all(&c, &warm_up);
+    c.enters = c.leaves = c.updates = c.deltas = 0;
+    for (uint32_t f = 1; f <= flushes; f++) {
+        round_of_all(&c, out);
+        if (f % (flushes / 4 + 1) == 0) crowd_check_views(&c, 25);
+    }
+    out->flushes = flushes;
+    out->rss_bytes = crowd_rss();
+    crowd_check_views(&c, 100);
+    crowd_check_mirrors(&c);
+    crowd_check_views(&c, 25);
+    take_counts(&c, out);
+    crowd_clear(&c);
+}
+
+static void run_memory(const struct options *o, struct result *out)
+{
+    struct crowd c;
+    struct crowd_plan plan = plan_of(o, 0);
+    crowd_init(&c, &plan);
+    uint64_t before = crowd_rss();
+    build(&c, out);
+    uint64_t after = crowd_rss();
+    for (uint32_t f = 0; f < o->flushes; f++) round_of_all(&c, out);
+    out->flushes = o->flushes;
+    out->rss_bytes = crowd_rss();
+    uint64_t most = out->rss_bytes > after ? out->rss_bytes : after; /* moving about must not make it grow either */
+    out->bytes_per_entity = (double)(most - before) / plan.entities;
+    take_counts(&c, out);
+    crowd_clear(&c);
+}
+
+static void run_idle(const struct options *o, struct result *out)
+{
+    struct crowd c;
+    struct crowd_plan plan = plan_of(o, 10000);
+    crowd_init(&c, &plan);
+    build(&c, out);
+    struct result warm_up = *out;
+    round_of_all(&c, &warm_up);
+    round_of_all(&c, &warm_up);
+    c.enters = c.leaves = c.updates = c.deltas = 0;
+    for (int f = 0; f < 3; f++) round_of_all(&c, out);
+    out->all_s = out->flush_s / 3;
+    out->all_move_s = (out->flush_s + out->move_s) / 3;
+    crowd_check_views(&c, 25);
+    for (uint32_t f = 0; f < o->flushes; f++) {
+        uint32_t e = (f * 7919) % plan.entities, mover = f % 2 == 0 ? e % plan.players : e; /* a unit and any in turn */
+        c.x[mover] = nextafterf(c.x[mover], 0);
+        double t0 = crowd_seconds();
+        crowd_move(&c, mover);
+        double t1 = crowd_seconds();
+        crowd_flush(&c);
+        double t2 = crowd_seconds();
+        out->one_s += (t2 - t1) / o->flushes;
+        out->one_move_s += (t2 - t0) / o->flushes;
+    }
+    out->flushes = 3;
+    out->rss_bytes = crowd_rss();
+    crowd_check_views(&c, 25);
+    take_counts(&c, out);
+    crowd_clear(&c);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- report */
+
+static double ratio(double a, double b)
+{
+    return b == 0 ? 0 : a / b;
+}
+
+static void report(const struct result *r)
+{
+    const struct options *o = r->options;
+    const char *index = o->index == AOI_INDEX_GRID ? "grid" : "crosslist", *line = o->json ? ",\n  \"%s\": %.*f" : "%-20s %.*f\n";
+    const struct {
+        const char *name;
+        int decimals;
+        double value;
+        bool shown;
+    } rows[] = {
+        {"entities", 0, r->entities, true},
+        {"players", 0, r->players, true},
+        {"flushes", 0, r->flushes, true},
+        {"cell_size", 3, o->cell_size, o->index == AOI_INDEX_GRID},
+        {"pairs", 0, (double)r->pairs, true},
+        {"enters", 0, (double)r->enters, true},
+        {"leaves", 0, (double)r->leaves, true},
+        {"updates", 0, (double)r->updates, true},
+        {"ns_per_move", 2, ratio(r->move_s * 1e9, (double)r->moves), true},
+        {"ns_per_pair", 3, ratio(r->flush_s * 1e9, (double)r->pairs), true},
+        {"ns_per_pair_with_moves", 3, ratio((r->flush_s + r->move_s) * 1e9, (double)r->pairs), true},
+        {"ns_per_flush", 0, ratio(r->flush_s * 1e9, r->flushes), true},
+        {"ns_per_insert", 1, ratio(r->insert_s * 1e9, r->entities), true},
+        {"ns_per_subscribe", 1, ratio(r->subscribe_s * 1e9, r->players), true},
+        {"allocations", 0, (double)r->allocations, true},
+        {"rss_bytes", 0, (double)r->rss_bytes, true},
+        {"bytes_per_entity", 1, r->bytes_per_entity, r->bytes_per_entity > 0},
+        {"ns_per_flush_one_moving", 0, r->one_s * 1e9, r->all_s > 0},
+        {"ns_per_flush_all_moving", 0, r->all_s * 1e9, r->all_s > 0},
+        {"ratio", 6, ratio(r->one_s, r->all_s), r->all_s > 0},
+        {"ratio_with_moves", 6, ratio(r->one_move_s, r->all_move_s), r->all_s > 0},
+        {"mismatches", 0, (double)r->mismatches, true},
+    };
+    printf(o->json ? "{\n  \"workload\": \"%s\",\n  \"index\": \"%s\"" : "%s on %s\n", o->workload->name, index);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].shown) printf(line, rows[i].name, rows[i].decimals, rows[i].value);
+    if (o->json) printf("\n}\n");
+}
+
+static void usage(FILE *to)
+{
+    fprintf(to, "usage: aoibench core --workload NAME [--index grid|crosslist] [--flushes N] [--cell-size N] [--seed N] [--json]\n"
+                "Runs the core alone. All entities watch and move, unless said otherwise. Exit status 1: what players were told differs from brute force.\n");
+    for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++) fprintf(to, "  %-5s %s\n", workloads[i].name, workloads[i].what);
+}
+
+/* A number that is all of the text and above 0; else complains and exits. */
+static double number(const char *name, const char *text)
+{
+    char *end = NULL;
+    double v = text == NULL ? 0 : strtod(text, &end);
+    if (text != NULL && end != text && *end == '\0' && v > 0 && v < 1e18) return v;
+    fprintf(stderr, "aoibench core: %s needs a number above 0\n", name);
+    exit(2);
+}
+
+static void bad(const char *what, const char *value)
+{
+    fprintf(stderr, "aoibench core: %s: %s\n", what, value);
+    usage(stderr);
+    exit(2);
+}
+
+static const struct workload *find_workload(const char *name)
+{
+    for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++)
+        if (strcmp(name, workloads[i].name) == 0) return &workloads[i];
+    bad("no such workload", name);
+    return NULL;
+}
+
+static struct options parse(int argc, char **argv)
+{
+    struct options o = {.index = AOI_INDEX_GRID, .cell_size = CELL_SIZE};
+    for (int i = 1; i < argc; i++) {
+        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(name, "--help") == 0) {
+            usage(stdout);
+            exit(0);
+        }
+        if (strcmp(name, "--json") == 0) {
+            o.json = true;
+            continue;
+        }
+        i++;
+        if (strcmp(name, "--workload") == 0 && value != NULL) {
+            o.workload = find_workload(value);
+        } else if (strcmp(name, "--index") == 0 && value != NULL) {
+            if (strcmp(value, "grid") != 0 && strcmp(value, "crosslist") != 0) bad("no such index", value);
+            o.index = strcmp(value, "grid") == 0 ? AOI_INDEX_GRID : AOI_INDEX_CROSSLIST;
+        } else if (strcmp(name, "--flushes") == 0) {
+            o.flushes = (uint32_t)number(name, value);
+        } else if (strcmp(name, "--cell-size") == 0) {
+            o.cell_size = number(name, value);
+        } else if (strcmp(name, "--seed") == 0) {
+            o.seed = (uint64_t)number(name, value);
+        } else {
+            bad("not understood", name);
+        }
+    }
+    if (o.workload == NULL) bad("missing", "--workload");
+    if (o.flushes == 0) o.flushes = o.workload->flushes;
+    return o;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = parse(argc, argv);
+    struct result r = {.options = &o};
+    if (strcmp(o.workload->name, "MEM") == 0) {
+        run_memory(&o, &r);
+    } else if (strcmp(o.workload->name, "IDLE") == 0) {
+        run_idle(&o, &r);
+    } else {
+        run_all(&o, &r);
+    }
+    report(&r);
+    return r.mismatches == 0 ? 0 : 1;
+}

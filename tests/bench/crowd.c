@@ -1,0 +1,245 @@
+/* crowd.c: entities that walk at random, players that watch through them, a sink that reads what it gets. */
+#include "crowd.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+#define OWNER 1
+#define SPACE 1
+#define FIRST_ID 1000 /* of the entities */
+#define BUFFER_BYTES ((size_t)2 << 20)
+
+/* xorshift64* (Vigna 2016): the sequence is part of the workloads, so that runs are comparable. */
+static double unit(struct crowd *c)
+{
+    c->rng ^= c->rng >> 12;
+    c->rng ^= c->rng << 25;
+    c->rng ^= c->rng >> 27;
+    return (double)((c->rng * 2685821657736338717u) >> 11) / 9007199254740992.0;
+}
+
+double crowd_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+uint64_t crowd_rss(void)
+{
+    unsigned long long total = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (f == NULL) return 0;
+    int n = fscanf(f, "%llu %llu", &total, &resident);
+    fclose(f);
+    return n == 2 ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the sink */
+
+static void mirror_put(struct crowd *c, float *mirror, uint64_t id, float x, float y, bool enters)
+{
+    float *at = mirror + 2 * (id - FIRST_ID);
+    if (isnan(at[0]) != enters) c->mismatches++;
+    at[0] = x;
+    at[1] = y;
+}
+
+static uint64_t mirror_stride(const struct crowd *c)
+{
+    return c->plan.players < CROWD_MIRRORS ? 1 : c->plan.players / CROWD_MIRRORS;
+}
+
+static float *mirror_of(struct crowd *c, uint64_t player)
+{
+    uint64_t stride = mirror_stride(c), i = (player - 1) / stride;
+    return (player - 1) % stride == 0 && i < CROWD_MIRRORS ? c->mirror[i] : NULL;
+}
+
+static void mirror_apply(struct crowd *c, const struct aoi_delta *d)
+{
+    float *mirror = mirror_of(c, d->player);
+    if (mirror == NULL) return;
+    if (d->full)
+        for (size_t i = 0; i < 2 * (size_t)c->plan.entities; i++) mirror[i] = NAN;
+    for (size_t i = 0; i < d->leave_n; i++) {
+        mirror_put(c, mirror, d->leave_id[i], NAN, NAN, false);
+    }
+    for (size_t i = 0; i < d->enters.n; i++) mirror_put(c, mirror, d->enters.id[i], d->enters.x[i], d->enters.y[i], true);
+    for (size_t i = 0; i < d->updates.n; i++) mirror_put(c, mirror, d->updates.id[i], d->updates.x[i], d->updates.y[i], false);
+}
+
+/* Copies the columns of the updates, as an encoder would. */
+static void deliver(void *ctx, const struct aoi_delta *d)
+{
+    struct crowd *c = ctx;
+    size_t n = d->updates.n;
+    uint8_t *to = c->buffer + c->used;
+    if (n > 0) {
+        memcpy(to, d->updates.id, n * sizeof(uint64_t));
+        memcpy(to + n * 8, d->updates.x, n * sizeof(float));
+        memcpy(to + n * 12, d->updates.y, n * sizeof(float));
+        c->used += 16 * n;
+    }
+    c->deltas++;
+    c->enters += d->enters.n;
+    c->leaves += d->leave_n;
+    c->updates += n;
+    if (c->used > BUFFER_BYTES / 2) {
+        c->bytes += c->used;
+        c->used = 0;
+    }
+    if (c->mirroring) mirror_apply(c, d);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- life */
+
+void crowd_init(struct crowd *c, const struct crowd_plan *plan)
+{
+    *c = (struct crowd){.plan = *plan, .rng = plan->seed == 0 ? 0x9E3779B97F4A7C15u : plan->seed};
+    size_t n = plan->entities;
+    c->x = mem_zalloc(n * sizeof *c->x);
+    c->y = mem_zalloc(n * sizeof *c->y);
+    c->r = mem_zalloc(n * sizeof *c->r);
+    c->buffer = mem_zalloc(BUFFER_BYTES + 16 * n);
+    for (size_t e = 0; e < n; e++) {
+        double p = unit(c);
+        c->r[e] = (float)(!plan->mixed ? plan->radius : p < 0.70 ? 10 : p < 0.95 ? 50 : 300);
+        c->x[e] = (float)(unit(c) * plan->side);
+        c->y[e] = (float)(unit(c) * plan->side);
+    }
+    memset(c->buffer, 1, BUFFER_BYTES + 16 * n); /* resident before anything is measured */
+    struct aoi_limits limits = {.max_spaces = 1, .max_entities = UINT32_MAX / 4, .max_players = UINT32_MAX / 4, .max_units = 16, .max_payload = 4096};
+    struct aoi_sink sink = {.ctx = c, .deliver = deliver};
+    c->world = aoi_world_new(&limits, &sink);
+    struct aoi_settings set = {.dimensions = 2, .shape = AOI_SHAPE_BOX, .index = plan->index, .cell_size = plan->cell_size};
+    CHECK(aoi_space_create(c->world, OWNER, SPACE, &set, false) == AOI_OK);
+    c->space = aoi_space_find(c->world, SPACE);
+}
+
+void crowd_clear(struct crowd *c)
+{
+    aoi_world_free(c->world);
+    free(c->x);
+    free(c->y);
+    free(c->r);
+    free(c->buffer);
+    for (int i = 0; i < CROWD_MIRRORS; i++) free(c->mirror[i]);
+}
+
+void crowd_insert(struct crowd *c)
+{
+    for (uint32_t e = 0; e < c->plan.entities; e++) {
+        struct aoi_entity entity = {.id = FIRST_ID + e, .pos = {c->x[e], c->y[e], 0}, .radius = c->r[e]};
+        CHECK(aoi_entity_add(c->space, OWNER, AOI_ADD_NEW, &entity) == AOI_OK);
+    }
+}
+
+void crowd_subscribe(struct crowd *c)
+{
+    for (uint32_t p = 0; p < c->plan.players; p++) CHECK(aoi_subscribe(c->space, OWNER, p + 1, FIRST_ID + p, false) == AOI_OK);
+}
+
+static float reflect(double v, double side)
+{
+    return (float)(v < 0 ? -v : v > side ? 2 * side - v : v);
+}
+
+void crowd_step(struct crowd *c)
+{
+    const struct crowd_plan *plan = &c->plan;
+    for (uint32_t e = 0; e < plan->entities; e++) {
+        double a = unit(c) * 2 * M_PI, x = c->x[e] + plan->step * cos(a), y = c->y[e] + plan->step * sin(a);
+        if (unit(c) < plan->teleport) {
+            x = unit(c) * plan->side;
+            y = unit(c) * plan->side;
+        }
+        c->x[e] = reflect(x, plan->side);
+        c->y[e] = reflect(y, plan->side);
+    }
+}
+
+void crowd_move(struct crowd *c, uint32_t entity)
+{
+    const float pos[3] = {c->x[entity], c->y[entity], 0};
+    int err = aoi_entity_move(c->space, OWNER, FIRST_ID + entity, pos, NULL);
+    if (err != AOI_OK) c->mismatches++;
+}
+
+void crowd_flush(struct crowd *c)
+{
+    struct aoi_flush_info info = {0};
+    aoi_flush(c->space, &info);
+    if (info.pending) c->mismatches++;
+}
+
+void crowd_count_pairs(struct crowd *c)
+{
+    struct aoi_stats stats = {0};
+    aoi_space_stats(c->space, &stats);
+    c->pairs_now = stats.pairs;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- checks */
+
+static bool sees(const struct crowd *c, uint32_t unit_index, uint32_t e)
+{
+    float x = c->x[unit_index], y = c->y[unit_index], r = c->r[unit_index];
+    float left = x - r, right = x + r, low = y - r, high = y + r;
+    return e != unit_index && left <= c->x[e] && c->x[e] <= right && low <= c->y[e] && c->y[e] <= high;
+}
+
+void crowd_check_views(struct crowd *c, uint32_t sample)
+{
+    uint32_t n = c->plan.entities, players = c->plan.players, stride = players < sample ? 1 : players / sample;
+    uint8_t *told = mem_zalloc(n);
+    struct aoi_rows rows = {0};
+    for (uint32_t p = 0; p < players; p += stride) {
+        uint64_t seq;
+        memset(told, 0, n);
+        CHECK(aoi_query_view(c->space, p + 1, 0, n, &rows, &seq) == AOI_OK);
+        for (size_t i = 0; i < rows.n; i++) {
+            uint64_t e = rows.id[i] - FIRST_ID;
+            if (e >= n || told[e]++) c->mismatches++;
+        }
+        for (uint32_t e = 0; e < n; e++) c->mismatches += sees(c, p, e) != (told[e] != 0);
+    }
+    aoi_rows_clear(&rows);
+    free(told);
+}
+
+void crowd_check_mirrors(struct crowd *c)
+{
+    if (c->plan.players == 0) return;
+    uint64_t stride = mirror_stride(c), enters = c->enters, leaves = c->leaves, updates = c->updates, deltas = c->deltas;
+    for (uint32_t i = 0; i < CROWD_MIRRORS && i * stride < c->plan.players; i++) {
+        c->mirror[i] = mem_alloc(2 * (size_t)c->plan.entities * sizeof(float));
+        for (size_t k = 0; k < 2 * (size_t)c->plan.entities; k++) c->mirror[i][k] = NAN;
+        CHECK(aoi_resync(c->space, OWNER, i * stride + 1) == AOI_OK);
+    }
+    c->mirroring = true;
+    for (int f = 0; f < 3; f++) {
+        crowd_step(c);
+        for (uint32_t e = 0; e < c->plan.entities; e++) crowd_move(c, e);
+        crowd_flush(c);
+        for (uint32_t i = 0; i < CROWD_MIRRORS && c->mirror[i] != NULL; i++) {
+            uint32_t p = (uint32_t)(i * stride);
+            for (uint32_t e = 0; e < c->plan.entities; e++) {
+                const float *at = c->mirror[i] + 2 * (size_t)e;
+                bool right = sees(c, p, e) ? at[0] == c->x[e] && at[1] == c->y[e] : (bool)isnan(at[0]);
+                c->mismatches += !right;
+            }
+        }
+    }
+    c->mirroring = false;
+    c->enters = enters;
+    c->leaves = leaves;
+    c->updates = updates;
+    c->deltas = deltas;
+}

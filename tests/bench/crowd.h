@@ -1,0 +1,56 @@
+/* crowd.h: what every workload of the benchmark runs on: entities that walk at random, players that watch through them, a sink that reads what it gets. */
+#ifndef AOI_BENCH_CROWD_H
+#define AOI_BENCH_CROWD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/aoi.h"
+
+struct crowd_plan {
+    uint32_t entities, players; /* the first `players` entities are watched, each by one player */
+    double side, radius, step;  /* the world is side x side; a box of half-extent radius; length of a step */
+    double teleport;            /* share of the entities that jump anywhere instead */
+    bool mixed;                 /* half-extents 10 (70 %), 50 (25 %) and 300 (5 %) instead of radius */
+    enum aoi_index index;
+    double cell_size;
+    uint64_t seed; /* 0: the usual one */
+};
+
+#define CROWD_MIRRORS 16 /* players whose deltas are applied to a mirror while verifying */
+
+struct crowd {
+    struct crowd_plan plan;
+    struct aoi_world *world;
+    struct aoi_space *space;
+    uint64_t rng;
+    float *x, *y, *r;
+    uint8_t *buffer; /* the sink's, as large as the caches */
+    size_t used;
+    uint64_t bytes, enters, leaves, updates, deltas; /* what the sink got */
+    uint64_t pairs_now;                              /* sum of the sizes of all views */
+    bool mirroring;
+    float *mirror[CROWD_MIRRORS]; /* by entity: x, y; NaN: not in the view */
+    uint64_t mismatches;
+};
+
+double crowd_seconds(void);
+uint64_t crowd_rss(void); /* bytes resident */
+
+/* Chooses places and radii, and makes the world and an empty space. */
+void crowd_init(struct crowd *c, const struct crowd_plan *plan);
+void crowd_clear(struct crowd *c);
+void crowd_insert(struct crowd *c);    /* adds all entities */
+void crowd_subscribe(struct crowd *c); /* opens all players */
+void crowd_step(struct crowd *c);      /* chooses new places; moves nobody yet */
+void crowd_move(struct crowd *c, uint32_t entity);
+void crowd_flush(struct crowd *c);
+void crowd_count_pairs(struct crowd *c);
+
+/* Compares the views of a sample of players with brute force; adds to mismatches. */
+void crowd_check_views(struct crowd *c, uint32_t sample);
+/* Resyncs some players, applies their deltas over some flushes, and compares every position that they were told. */
+void crowd_check_mirrors(struct crowd *c);
+
+#endif
