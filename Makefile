@@ -14,6 +14,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 BINDIR     ?= $(PREFIX)/bin
 LIBDIR     ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
 DATADIR    ?= $(PREFIX)/share
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 
@@ -98,8 +99,10 @@ everything: all tests
 tests: $(TESTS)
 
 install: all ## into PREFIX (/usr/local), below DESTDIR when that is set
-	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(LIBDIR)/systemd/system' '$(DESTDIR)$(DATADIR)/aoid/proto' '$(DESTDIR)$(SYSCONFDIR)/aoid'
+	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(INCLUDEDIR)' '$(DESTDIR)$(LIBDIR)/systemd/system' '$(DESTDIR)$(DATADIR)/aoid/proto' '$(DESTDIR)$(SYSCONFDIR)/aoid'
 	install -m 755 $(filter-out %/aoidemo,$(PROGRAMS)) '$(DESTDIR)$(BINDIR)'
+	install -m 644 src/client/libaoi.h '$(DESTDIR)$(INCLUDEDIR)'
+	install -m 644 $(BUILD)/libaoi.a '$(DESTDIR)$(LIBDIR)'
 	for p in $(PROTOS); do install -D -m 644 "proto/$$p" "$(DESTDIR)$(DATADIR)/aoid/proto/$$p" || exit 1; done
 	sed -e 's|/usr/local/bin/|$(BINDIR)/|g' -e 's|/usr/local/etc/|$(SYSCONFDIR)/|g' conf/aoid.service > '$(DESTDIR)$(LIBDIR)/systemd/system/aoid.service'
 	@# a configuration that somebody has edited is never overwritten
@@ -169,7 +172,7 @@ $(call tests,wire): $(BUILD)/test/wire/%: $(OBJ)/tests/wire/%.o $(call helpers,w
 	$(LINK) $(LIB_CMOCKA) $(LIB_PB) -lm
 $(call tests,server): $(BUILD)/test/server/%: $(OBJ)/tests/server/%.o $(call helpers,server) $(SERVER_O) $(WIRE_O) $(BUILD)/libcore.a
 	$(LINK) $(LIB_CMOCKA) $(LIB_UV) $(LIB_PB) $(LIB_INI) -lm
-$(call tests,e2e): $(BUILD)/test/e2e/%: $(OBJ)/tests/e2e/%.o $(call helpers,e2e) $(BUILD)/libaoi.a
+$(call tests,e2e): $(BUILD)/test/e2e/%: $(OBJ)/tests/e2e/%.o $(call helpers,e2e) $(TOOLS_O) $(BUILD)/libaoi.a
 	$(LINK) $(LIB_CMOCKA) $(LIB_PB) $(LIB_LZMA) -lm
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
