@@ -15,10 +15,10 @@ struct idmap {
     uint32_t mask; /* capacity - 1, a power of two less one; 0: nothing allocated */
 };
 
-void idmap_clear(struct idmap *m);                            /* frees; a zeroed struct is an empty map */
-uint32_t idmap_get(const struct idmap *m, uint64_t key);      /* IDMAP_NONE: not there */
+void idmap_clear(struct idmap *m);                             /* frees; a zeroed struct is an empty map */
+uint32_t idmap_get(const struct idmap *m, uint64_t key);       /* IDMAP_NONE: not there */
 void idmap_put(struct idmap *m, uint64_t key, uint32_t value); /* inserts or replaces */
-uint32_t idmap_remove(struct idmap *m, uint64_t key);         /* what was there, or IDMAP_NONE */
+uint32_t idmap_remove(struct idmap *m, uint64_t key);          /* what was there, or IDMAP_NONE */
 size_t idmap_bytes(const struct idmap *m);
 
 /* The hash used: ids come from outside, so that it must spread sequential and strided ids alike. */

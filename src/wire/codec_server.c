@@ -149,7 +149,11 @@ int codec_decode_server(const void *bytes, size_t len, struct arena *arena, stru
 
 /* ------------------------------------------------------------------------------------------------------------- encoding */
 
-static size_t ack_out(const struct codec_server_frame *frame, Aoi__V1__ServerFrame *message, struct buf *out)
+/* The frame around a message of this kind. */
+#define FRAME(reply, KIND, member, message) \
+    CODEC__MESSAGE(ServerFrame, server_frame, .reply_to = (reply), .kind_case = AOI__V1__SERVER_FRAME__KIND_##KIND, .member = (message))
+
+static size_t ack_out(const struct codec_server_frame *frame, struct buf *out)
 {
     size_t n = frame->u.ack.error_n;
     Aoi__V1__CommandError *errors = mem_alloc(n * sizeof *errors);
@@ -162,8 +166,8 @@ static size_t ack_out(const struct codec_server_frame *frame, Aoi__V1__ServerFra
     }
     Aoi__V1__Ack ack = CODEC__MESSAGE(Ack, ack, .applied = frame->u.ack.applied, .n_errors = n, .errors = pointers,
                                       .errors_total = frame->u.ack.errors_total, .pending = frame->u.ack.pending);
-    message->ack = &ack;
-    size_t len = codec__pack(&message->base, out);
+    Aoi__V1__ServerFrame message = FRAME(frame->reply_to, ACK, ack, &ack);
+    size_t len = codec__pack(&message.base, out);
     free(pointers);
     free(errors);
     return len;
@@ -201,8 +205,9 @@ struct space_out {
     Aoi__V1__Bounds bounds;
 };
 
-static size_t spaces_out(const struct codec_result *r, Aoi__V1__ServerFrame *message, struct buf *out)
+static size_t spaces_out(const struct codec_server_frame *frame, struct buf *out)
 {
+    const struct codec_result *r = &frame->u.result;
     struct space_out *spaces = mem_alloc(r->space_n * sizeof *spaces);
     Aoi__V1__SpaceInfo **pointers = mem_alloc(r->space_n * sizeof(Aoi__V1__SpaceInfo *));
     for (size_t i = 0; i < r->space_n; i++) {
@@ -214,24 +219,25 @@ static size_t spaces_out(const struct codec_result *r, Aoi__V1__ServerFrame *mes
     }
     Aoi__V1__SpacesResult list = CODEC__MESSAGE(SpacesResult, spaces_result, .n_spaces = r->space_n, .spaces = pointers,
                                                 .next_cursor = r->next_cursor);
-    message->result->spaces = &list;
-    size_t len = codec__pack(&message->base, out);
+    Aoi__V1__Result result = CODEC__MESSAGE(Result, result, .kind_case = AOI__V1__RESULT__KIND_SPACES, .spaces = &list);
+    Aoi__V1__ServerFrame message = FRAME(frame->reply_to, RESULT, result, &result);
+    size_t len = codec__pack(&message.base, out);
     free(pointers);
     free(spaces);
     return len;
 }
 
-static size_t result_out(const struct codec_result *r, Aoi__V1__ServerFrame *message, struct buf *out)
+static size_t result_out(const struct codec_server_frame *frame, struct buf *out)
 {
-    Aoi__V1__Result result = CODEC__MESSAGE(Result, result, .kind_case = (Aoi__V1__Result__KindCase)r->kind);
-    message->result = &result;
-    if (r->kind == CODEC_RESULT_SPACES) return spaces_out(r, message, out);
+    const struct codec_result *r = &frame->u.result;
+    if (r->kind == CODEC_RESULT_SPACES) return spaces_out(frame, out);
     Aoi__V1__EntitiesResult entities = entities_out(&r->rows);
     Aoi__V1__CountResult count = CODEC__MESSAGE(CountResult, count_result, .entities = r->entities, .players = r->players);
     Aoi__V1__EntityResult entity = entity_out(r);
     Aoi__V1__ViewResult view = CODEC__MESSAGE(ViewResult, view_result, COLUMN(ids, r->rows.id, r->rows.n), .seq = r->seq,
                                               .next_cursor = r->rows.next);
     Aoi__V1__StatsResult stats = stats_out(&r->stats);
+    Aoi__V1__Result result = CODEC__MESSAGE(Result, result, .kind_case = (Aoi__V1__Result__KindCase)r->kind);
     switch (r->kind) {
     case CODEC_RESULT_ENTITIES: result.entities = &entities; break;
     case CODEC_RESULT_COUNT: result.count = &count; break;
@@ -241,42 +247,42 @@ static size_t result_out(const struct codec_result *r, Aoi__V1__ServerFrame *mes
     case CODEC_RESULT_SPACES:
     case CODEC_RESULT_NONE: break;
     }
-    return codec__pack(&message->base, out);
+    Aoi__V1__ServerFrame message = FRAME(frame->reply_to, RESULT, result, &result);
+    return codec__pack(&message.base, out);
 }
 
-static size_t welcome_out(const struct codec_server_frame *frame, Aoi__V1__ServerFrame *message, struct buf *out)
+static size_t welcome_out(const struct codec_server_frame *frame, struct buf *out)
 {
     Aoi__V1__Welcome welcome = CODEC__MESSAGE(Welcome, welcome, .protocol_version = frame->u.welcome.protocol_version,
                                               .server_version = (char *)frame->u.welcome.server_version, .session = frame->u.welcome.session,
                                               .max_frame_bytes = frame->u.welcome.max_frame_bytes, .max_payload = frame->u.welcome.max_payload,
                                               .query_page = frame->u.welcome.query_page, .idle_timeout_ms = frame->u.welcome.idle_timeout_ms);
-    message->welcome = &welcome;
-    return codec__pack(&message->base, out);
+    Aoi__V1__ServerFrame message = FRAME(frame->reply_to, WELCOME, welcome, &welcome);
+    return codec__pack(&message.base, out);
 }
 
 size_t codec_encode_server(const struct codec_server_frame *frame, struct buf *out)
 {
-    Aoi__V1__ServerFrame message = CODEC__MESSAGE(ServerFrame, server_frame, .reply_to = frame->reply_to);
-    if (frame->kind != CODEC_SERVER_NONE) message.kind_case = (Aoi__V1__ServerFrame__KindCase)(frame->kind + 1);
     Aoi__V1__Pong pong = CODEC__MESSAGE(Pong, pong, );
     Aoi__V1__Error error = CODEC__MESSAGE(Error, error, );
     Aoi__V1__Draining draining = CODEC__MESSAGE(Draining, draining, );
+    Aoi__V1__ServerFrame message = CODEC__MESSAGE(ServerFrame, server_frame, .reply_to = frame->reply_to);
     switch (frame->kind) {
-    case CODEC_WELCOME: return welcome_out(frame, &message, out);
-    case CODEC_ACK: return ack_out(frame, &message, out);
+    case CODEC_WELCOME: return welcome_out(frame, out);
+    case CODEC_ACK: return ack_out(frame, out);
     case CODEC_DELTAS: return codec__deltas_out(frame, out);
-    case CODEC_RESULT: return result_out(&frame->u.result, &message, out);
+    case CODEC_RESULT: return result_out(frame, out);
     case CODEC_PONG:
         pong.nonce = frame->u.pong.nonce;
         pong.time_us = frame->u.pong.time_us;
-        message.pong = &pong;
+        message = FRAME(frame->reply_to, PONG, pong, &pong);
         break;
     case CODEC_ERROR:
         error.code = (Aoi__V1__Code)frame->u.error.code;
         error.text = (char *)frame->u.error.text;
-        message.error = &error;
+        message = FRAME(frame->reply_to, ERROR, error, &error);
         break;
-    case CODEC_DRAINING_NOTICE: message.draining = &draining; break;
+    case CODEC_DRAINING_NOTICE: message = FRAME(frame->reply_to, DRAINING, draining, &draining); break;
     case CODEC_SERVER_NONE:
     case CODEC_SERVER_KINDS: break;
     }

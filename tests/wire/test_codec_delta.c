@@ -79,6 +79,23 @@ static void an_empty_delta_is_one_frame(void **state)
     assert_memory_equal(buf_data(&out), bytes, sizeof bytes - 1);
 }
 
+static void enters_without_a_single_payload_byte_have_no_payload_column(void **state)
+{
+    (void)state;
+    uint64_t id[2] = {1, 2};
+    float at[2] = {0, 0};
+    uint32_t layers[2] = {1, 1}, len[2] = {0, 0};
+    const void *payload[2] = {NULL, NULL};
+    struct aoi_delta d = {.player = 5, .seq = 1, .enters = {.n = 2, .id = id, .x = at, .y = at, .layers = layers}};
+    codec_encode_delta(&d, 1 << 20, &out);
+    size_t without = buf_len(&out);
+    d.enters.payload = payload;
+    d.enters.payload_len = len;
+    codec_encode_delta(&d, 1 << 20, &out);
+    assert_int_equal(buf_len(&out), 2 * without);
+    assert_memory_equal(buf_data(&out), buf_data(&out) + without, without);
+}
+
 /* What protobuf-c reads from the frame it would write in the very same bytes. */
 static void assert_as_protobuf_c_writes(const uint8_t *body, size_t len)
 {
@@ -396,6 +413,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_delta_with_one_leave_has_these_bytes),
         TEST(an_empty_delta_is_one_frame),
+        TEST(enters_without_a_single_payload_byte_have_no_payload_column),
         TEST(a_delta_is_byte_for_byte_what_protobuf_c_would_write),
         TEST(deltas_of_several_players_are_what_protobuf_c_would_write),
         TEST(a_delta_that_does_not_fit_goes_in_parts_that_say_the_same),
