@@ -1,23 +1,20 @@
-import socket
-import sys
+import socket, sys
 from aoi.v1 import aoi_pb2 as aoi  # made by: protoc -Iproto --python_out=. proto/aoi/v1/aoi.proto
 
 sock = socket.create_connection(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 2643))
 stream = sock.makefile("rb")
 
-def varint(n):  # each frame is preceded by its length as a varint
+def varint(n):  # a frame's length goes before it, 7 bits a byte
     return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
 
 def send(**frame):
     body = aoi.ClientFrame(**frame).SerializeToString()
     sock.sendall(varint(len(body)) + body)
 
-def receive():
-    length, shift, byte = 0, 0, 128
-    while byte & 128:
-        byte = stream.read(1)[0]
-        length, shift = length | (byte & 127) << shift, shift + 7
-    return aoi.ServerFrame.FromString(stream.read(length))
+def receive(length=0, shift=0):
+    byte = stream.read(1)[0]
+    length |= (byte & 127) << shift
+    return receive(length, shift + 7) if byte > 127 else aoi.ServerFrame.FromString(stream.read(length))
 
 send(seq=1, hello=aoi.Hello(protocol_version=1, client_name="first conversation"))
 print("welcome to session", receive().welcome.session)
@@ -28,5 +25,5 @@ send(seq=2, batch=aoi.Batch(space=1, commands=[
     aoi.Command(subscribe=aoi.Subscribe(player=7, entity=1))]))  # player 7 sees what entity 1 sees
 print("commands applied:", receive().ack.applied)
 for player in receive().deltas.players:  # comes by itself, 50 ms after the first change
-    for i, entity in enumerate(player.enter_ids):
-        print("player", player.player, "sees entity", entity, "at", player.enter_x[i], player.enter_y[i], "carrying", player.enter_payloads[i])
+    for id, x, y, payload in zip(player.enter_ids, player.enter_x, player.enter_y, player.enter_payloads):
+        print("player", player.player, "sees entity", id, "at", x, y, "carrying", payload)

@@ -145,6 +145,9 @@ def seventy_thousand_tiny_frames_from_one_who_does_not_read():
                 idle += 1
                 time.sleep(0.005)
         other.served()
+        cpu = d.cpu_seconds()
+        time.sleep(0.5)
+        assert d.cpu_seconds() - cpu < 0.3, "it waits for the reader without spinning"
         c.sock.setblocking(True)
         got = 0
         writer = threading.Thread(target=lambda: try_write(c, data[sent:]) if sent < len(data) else None)
@@ -239,6 +242,29 @@ def in_a_timed_space_what_is_held_back_comes_by_itself():
             c.next()
         assert {i: seen[5] for i, seen in c.view(S, 1).items()} == payloads
         c.close()
+
+
+@test
+def one_stalled_reader_among_thirty_delays_nobody():
+    """Everybody sees 200 entities that all move, flush after flush; one does not read. What the others get comes at once, and memory stays flat."""
+    n, rounds, before = 200, 120, 0
+    with Daemon(out_soft_bytes=65536) as d, Connection(d.port) as mover:
+        mover.ok(S, aoi.create_space(flush_ms=0), aoi.add(1 << 40, 2, 2, radius=500), *[aoi.add(1 + i, i % 5, 0) for i in range(n)])
+        readers = [Connection(d.port) for _ in range(30)]
+        stalled_one = Connection(d.port, rcvbuf=4096)
+        for i, c in enumerate(readers + [stalled_one]):
+            c.ok(S, *[aoi.subscribe(1 + 100 * i + k, 1 << 40) for k in range(1 if c is not stalled_one else 40)])
+        for number in range(rounds):
+            mover.ok(S, aoi.move(*[(1 + i, i % 5, number) for i in range(n)]), aoi.flush(number))
+            for c in readers:
+                assert c.next().deltas.tag == number  # each flush is told at once, in full
+            if number == rounds // 2:
+                before = d.resident_bytes()
+        assert skipped(mover) > 100, "the stalled one is skipped"
+        assert d.resident_bytes() - before < 32 << 20, "memory stays flat"
+        assert all(len(c.deltas) == rounds and c.deltas[-1].seq == rounds for c in readers)
+        for c in readers + [stalled_one]:
+            c.close()
 
 
 @test
