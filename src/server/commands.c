@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#define ERRORS_MAX 1000       /* that an Ack carries */
-#define ERROR_ITEM_BYTES 32   /* of an error beside its text, at most */
-#define ACK_BYTES 64          /* of an Ack beside its errors, at most */
+#define ERRORS_MAX 1000     /* that an Ack carries */
+#define ERROR_ITEM_BYTES 32 /* of an error beside its text, at most */
+#define ACK_BYTES 64        /* of an Ack beside its errors, at most */
 
 struct batch {
     struct dispatch *dispatch;
@@ -76,7 +76,8 @@ static void move_entities(struct batch *batch, const struct codec_command *comma
 {
     size_t n = command->u.move_entities.id_n, z_n = command->u.move_entities.z_n, extra_n = command->u.move_entities.extra_n;
     bool flat = aoi_space_settings(batch->space)->dimensions == 2;
-    if (command->u.move_entities.x_n != n || command->u.move_entities.y_n != n || !(z_n == n || (z_n == 0 && flat)) || !(extra_n == n || extra_n == 0)) {
+    if (command->u.move_entities.x_n != n || command->u.move_entities.y_n != n || !(z_n == n || (z_n == 0 && flat)) ||
+        !(extra_n == n || extra_n == 0)) {
         refuse(batch, 0, CODEC_INVALID_ARGUMENT, "columns of different lengths");
         return;
     }
@@ -110,7 +111,9 @@ static void set_layers(struct batch *batch, const struct codec_command *command)
 static void set_payload(struct batch *batch, const struct codec_command *command)
 {
     uint64_t id = command->u.set_payload.id;
-    count(batch, id, aoi_entity_set_payload(batch->space, batch->session->owner, id, command->u.set_payload.payload, (uint32_t)command->u.set_payload.payload_len));
+    count(batch, id,
+          aoi_entity_set_payload(batch->space, batch->session->owner, id, command->u.set_payload.payload,
+                                 (uint32_t)command->u.set_payload.payload_len));
 }
 
 static void open_player(struct batch *batch, const struct codec_command *command)

@@ -16,7 +16,6 @@
 #define KIB 1024.0
 #define MIB (1024.0 * KIB)
 #define GIB (1024.0 * MIB)
-#define U32 4294967295.0
 #define DAY_MS 86400000.0
 
 static int fail(char *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -99,7 +98,8 @@ static int parse_id(const struct option *option, const char *text, void *field, 
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    if (end == text || *end != '\0' || *text == '-' || errno == ERANGE || value == 0) return fail(err, "is not an id, a whole number from 1 to 2^64 - 1");
+    if (end == text || *end != '\0' || *text == '-' || errno == ERANGE || value == 0)
+        return fail(err, "is not an id, a whole number from 1 to 2^64 - 1");
     *(uint64_t *)field = value;
     return 0;
 }
@@ -235,11 +235,13 @@ static int parse_listen(const struct option *option, const char *text, void *fie
 #define SPACE_AT(field) offsetof(struct config_space, field)
 
 static const struct option options[] = {
-    {"server", "listen", parse_listen, 0, "127.0.0.1:2643", 0, 0, "Address and port; port 0: the kernel chooses one. Loopback only, for there are no tokens."},
+    {"server", "listen", parse_listen, 0, "127.0.0.1:2643", 0, 0,
+     "Address and port; port 0: the kernel chooses one. Loopback only, for there are no tokens."},
     {"server", "log_level", parse_level, AT(log_level), "info", 0, 0, "error, warn, info or debug; one line an event, to stderr."},
     {"server", "hello_timeout_ms", parse_count, AT(hello_timeout_ms), "2000", 1, DAY_MS, "A connection must have sent its Hello by then."},
     {"server", "frame_timeout_ms", parse_count, AT(frame_timeout_ms), "10000", 1, DAY_MS, "From the first byte of a frame to its last."},
-    {"server", "idle_timeout_ms", parse_count, AT(idle_timeout_ms), "60000", 0, DAY_MS, "A connection that sends nothing for so long is closed; 0: never."},
+    {"server", "idle_timeout_ms", parse_count, AT(idle_timeout_ms), "60000", 0, DAY_MS,
+     "A connection that sends nothing for so long is closed; 0: never."},
     {"server", "drain_timeout_ms", parse_count, AT(drain_timeout_ms), "5000", 0, DAY_MS, "How long SIGTERM waits for slow readers at most."},
 
     {"limits", "max_connections", parse_count, AT(max_connections), "1024", 1, 1e6, "Lowered, with a warning, to fit the limit of open files."},
@@ -248,22 +250,30 @@ static const struct option options[] = {
     {"limits", "max_entities", parse_count, AT(max_entities), "1000000", 1, 1e8, "Entities of a space."},
     {"limits", "max_players", parse_count, AT(max_players), "1000000", 1, 1e8, "Players of a space."},
     {"limits", "max_units", parse_count, AT(max_units), "1024", 1, 1e6, "Subscriptions of a player."},
-    {"limits", "max_payload", parse_bytes32, AT(max_payload), "4KiB", 0, 32 * MIB, "The opaque bytes of an entity; max_frame_bytes must be 1 KiB more at least."},
+    {"limits", "max_payload", parse_bytes32, AT(max_payload), "4KiB", 0, 32 * MIB,
+     "The opaque bytes of an entity; max_frame_bytes must be 1 KiB more at least."},
     {"limits", "max_radius", parse_float, AT(max_radius), "0", 0, AOI_COORD_MAX, "The largest radius of an entity; 0: any."},
     {"limits", "query_page", parse_count, AT(query_page), "10000", 1, 1e6, "Items in one result; lowered so that a result fits in max_frame_bytes."},
-    {"limits", "out_soft_bytes", parse_bytes, AT(out_soft_bytes), "4MiB", 8 * KIB, GIB, "Unsent bytes of a connection from which on it is not read, and gets fewer and larger deltas."},
-    {"limits", "out_hard_bytes", parse_bytes, AT(out_hard_bytes), "64MiB", 16 * KIB, 16 * GIB, "Unsent bytes of a connection over which it is closed."},
-    {"limits", "out_soft_ms", parse_count, AT(out_soft_ms), "10000", 1, DAY_MS, "How long a connection may stay at out_soft_bytes before it is closed."},
+    {"limits", "out_soft_bytes", parse_bytes, AT(out_soft_bytes), "4MiB", 8 * KIB, GIB,
+     "Unsent bytes of a connection from which on it is not read, and gets fewer and larger deltas."},
+    {"limits", "out_hard_bytes", parse_bytes, AT(out_hard_bytes), "64MiB", 16 * KIB, 16 * GIB,
+     "Unsent bytes of a connection over which it is closed."},
+    {"limits", "out_soft_ms", parse_count, AT(out_soft_ms), "10000", 1, DAY_MS,
+     "How long a connection may stay at out_soft_bytes before it is closed."},
 
     {"space", "id", parse_id, SPACE_AT(id), "", 0, 0, "The space's id; not needed in a section [space NUMBER]."},
     {"space", "dimensions", parse_count, SPACE_AT(settings.dimensions), "2", 2, 3, "2 or 3."},
     {"space", "index", parse_index, SPACE_AT(settings.index), "grid", 0, 0, "grid or crosslist."},
     {"space", "shape", parse_shape, SPACE_AT(settings.shape), "box", 0, 0, "box, sphere or cells: what a unit of a radius sees."},
-    {"space", "cell_size", parse_double, SPACE_AT(settings.cell_size), "32", AOI_CELL_SIZE_MIN, AOI_COORD_MAX, "Edge of a grid cell: about a third to two thirds of the usual radius."},
-    {"space", "cell_range", parse_count, SPACE_AT(settings.cell_range), "1", 1, AOI_CELL_RANGE_MAX, "For shape cells: 1 is the nine-cell block, 2 is 25 cells."},
-    {"space", "bounds", parse_bounds, SPACE_AT(settings), "none", 0, 0, "min_x min_y max_x max_y, or with z min_x min_y min_z max_x max_y max_z; none: the whole of +-16,777,216."},
+    {"space", "cell_size", parse_double, SPACE_AT(settings.cell_size), "32", AOI_CELL_SIZE_MIN, AOI_COORD_MAX,
+     "Edge of a grid cell: about a third to two thirds of the usual radius."},
+    {"space", "cell_range", parse_count, SPACE_AT(settings.cell_range), "1", 1, AOI_CELL_RANGE_MAX,
+     "For shape cells: 1 is the nine-cell block, 2 is 25 cells."},
+    {"space", "bounds", parse_bounds, SPACE_AT(settings), "none", 0, 0,
+     "min_x min_y max_x max_y, or with z min_x min_y min_z max_x max_y max_z; none: the whole of +-16,777,216."},
     {"space", "extra", parse_flag, SPACE_AT(settings.extra), "no", 0, 0, "Whether moves and deltas carry one opaque 32-bit word."},
-    {"space", "flush_ms", parse_count, SPACE_AT(settings.flush_ms), "50", 0, DAY_MS, "Changes are told at most so much later; 0: only the Flush command flushes."},
+    {"space", "flush_ms", parse_count, SPACE_AT(settings.flush_ms), "50", 0, DAY_MS,
+     "Changes are told at most so much later; 0: only the Flush command flushes."},
 };
 enum { OPTIONS = sizeof options / sizeof *options };
 _Static_assert(OPTIONS <= 64, "`given` has a bit for each");
@@ -466,7 +476,7 @@ int config_set(struct config *config, const char *assignment, char *err)
         option = find("space", key);
         if (option != NULL && find_space(config, name + 6, &space, err) != 0) return -1;
         if (option != NULL) base = space;
-    } else if (option != NULL && is_space(option)) {
+    } else if (dot == NULL && option == NULL && find("space", key) != NULL) {
         return fail(err, "%.80s: which space? space.NAME.%s=...", assignment, key);
     }
     if (option == NULL) return fail(err, "unknown option %.80s; `aoid --help` lists them", key);
@@ -495,10 +505,14 @@ static int check_space(struct config *config, uint32_t i, char *err)
 int config_check(struct config *config, char *err)
 {
     if (!loopback(&config->address))
-        return fail(err, "listen = %s: this address can be reached from other machines, and this version has no tokens to tell friend from foe: anybody could command "
-                         "the daemon. Listen on 127.0.0.1 or [::1], and reach it from elsewhere through a tunnel.", config->listen);
-    if (config->max_payload + (uint64_t)1024 > config->max_frame_bytes) return fail(err, "max_frame_bytes must be at least 1 KiB more than max_payload");
-    if (config->out_soft_bytes < 2 * ((uint64_t)config->max_payload + 1024)) return fail(err, "out_soft_bytes must be at least twice max_payload and 1 KiB");
+        return fail(err,
+                    "listen = %s: this address can be reached from other machines, and this version has no tokens to tell friend from foe: "
+                    "anybody could command the daemon. Listen on 127.0.0.1 or [::1], and reach it from elsewhere through a tunnel.",
+                    config->listen);
+    if (config->max_payload + (uint64_t)1024 > config->max_frame_bytes)
+        return fail(err, "max_frame_bytes must be at least 1 KiB more than max_payload");
+    if (config->out_soft_bytes < 2 * ((uint64_t)config->max_payload + 1024))
+        return fail(err, "out_soft_bytes must be at least twice max_payload and 1 KiB");
     if (config->out_hard_bytes <= config->out_soft_bytes) return fail(err, "out_hard_bytes must be more than out_soft_bytes");
     uint64_t page_most = (config->max_frame_bytes - 128) / 32; /* a row takes 28 bytes, a Result's other fields less than 128 */
     if (config->query_page > page_most) config->query_page = (uint32_t)page_most;

@@ -12,11 +12,11 @@
 
 /* A space that is there from the start. */
 struct config_space {
-    char label[64];    /* what stands behind "space" in its section's name */
-    uint64_t id;       /* the option, or the label if that is a number; 0: neither was given */
+    char label[64]; /* what stands behind "space" in its section's name */
+    uint64_t id;    /* the option, or the label if that is a number; 0: neither was given */
     struct aoi_settings settings;
-    uint64_t given;    /* bit i: option i of the table was set by the file */
-    const char *path;  /* borrowed: of the file where its section is; NULL: not from a file */
+    uint64_t given;   /* bit i: option i of the table was set by the file */
+    const char *path; /* borrowed: of the file where its section is; NULL: not from a file */
     int line;
 };
 

@@ -25,8 +25,8 @@ struct conn {
     struct server *server;
     uv_tcp_t tcp;
     uv_shutdown_t shutdown;
-    uint32_t at;      /* in server->conns */
-    struct buf in;    /* received, but no whole frame yet, or not its turn */
+    uint32_t at;   /* in server->conns */
+    struct buf in; /* received, but no whole frame yet, or not its turn */
     enum input input;
     bool waits;       /* in server->waiting, perhaps without still being INPUT_WAITING */
     bool refused;     /* over max_connections */
@@ -252,7 +252,8 @@ static void end_session(struct conn *conn)
 static bool waits_to_close(const struct conn *conn)
 {
     enum close_reason reason = conn->session.reason;
-    return reason != CLOSE_IO && reason != CLOSE_OUT_HARD && reason != CLOSE_OUT_SOFT && !(conn->refused && conn->server->refused > SERVER_REFUSED_MAX);
+    return reason != CLOSE_IO && reason != CLOSE_OUT_HARD && reason != CLOSE_OUT_SOFT &&
+           !(conn->refused && conn->server->refused > SERVER_REFUSED_MAX);
 }
 
 static void on_shutdown(uv_shutdown_t *req, int status)
@@ -308,7 +309,7 @@ void conn_tick(struct conn *conn)
     enum close_reason reason = CLOSE_NONE;
     if (server->ticks % RELAX_TICKS == 0) outbox_relax(&conn->session.out);
     if (conn->session.state == SESSION_CLOSING) {
-        uint64_t wait_ms = conn->session.reason == CLOSE_DRAIN ? DRAIN_WAIT_MS : CLOSE_WAIT_MS;
+        uint64_t wait_ms = server->draining ? DRAIN_WAIT_MS : CLOSE_WAIT_MS;
         if (conn->ended && uv_now(server->loop) - conn->closing_ms >= wait_ms) conn_drop(conn);
         return;
     }

@@ -1,6 +1,8 @@
 /* deliver.c: the core's sink: delta -> owner -> session -> outbox. */
 #include "server/deliver.h"
 
+#define CLOSED_KEPT 1024 /* elements; a space of a million players that ends is not paid for ever after */
+
 static size_t room(void *ctx, aoi_owner owner)
 {
     const struct deliver *deliver = ctx;
@@ -57,4 +59,5 @@ void deliver_closed(struct deliver *deliver)
 {
     for (uint32_t i = 0; i < deliver->closed.n; i++) send_delta(deliver, &deliver->closed.at[i]);
     deliver->closed.n = 0;
+    if (deliver->closed.cap > CLOSED_KEPT) array_clear(&deliver->closed);
 }

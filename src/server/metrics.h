@@ -25,7 +25,7 @@ enum close_reason {
 };
 
 struct metrics {
-    uint64_t started_ms; /* of the loop's clock */
+    uint64_t started_ms;  /* of the loop's clock */
     uint64_t connections; /* now, but for those that are closing */
     uint64_t accepted;
     uint64_t closed[CLOSE_REASONS];

@@ -5,8 +5,6 @@
 
 /* What libuv is given at once: only when it has all gone do we hear of it, and see that there is room again. */
 #define WRITE_BYTES ((size_t)64 * 1024)
-/* What an empty outbox keeps: enough for acknowledgements, little for ten thousand quiet connections. */
-#define KEEP_BYTES ((size_t)4 * 1024)
 
 void outbox_init(struct outbox *outbox, const struct outbox_limits *limits, uv_stream_t *stream, uint64_t *written,
                  void (*on_written)(struct outbox *outbox, int status))
@@ -92,8 +90,8 @@ int outbox_flush(struct outbox *outbox)
 void outbox_relax(struct outbox *outbox)
 {
     if (!outbox->used && outbox->write_bytes == 0) {
-        buf_shrink(&outbox->flying, KEEP_BYTES);
-        buf_shrink(&outbox->queue, KEEP_BYTES);
+        buf_shrink(&outbox->flying, 0);
+        buf_shrink(&outbox->queue, 0);
     }
     outbox->used = false;
 }

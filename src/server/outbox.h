@@ -33,8 +33,8 @@ void outbox_init(struct outbox *outbox, const struct outbox_limits *limits, uv_s
 void outbox_clear(struct outbox *outbox); /* frees; not before the stream is closed */
 
 uint64_t outbox_bytes(const struct outbox *outbox);
-bool outbox_full(const struct outbox *outbox);       /* at the soft limit, or so near that no delta is sure to fit */
-size_t outbox_room(const struct outbox *outbox);     /* bytes to the soft limit; 0 when full */
+bool outbox_full(const struct outbox *outbox);   /* at the soft limit, or so near that no delta is sure to fit */
+size_t outbox_room(const struct outbox *outbox); /* bytes to the soft limit; 0 when full */
 /* One more delta or reply was appended to queue, before which there were so many bytes. false: that takes it over the hard limit. What begins while there is
  * room may be as long as it likes: no single one makes a connection hard-full. */
 bool outbox_appended(struct outbox *outbox, uint64_t bytes_before);

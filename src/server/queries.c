@@ -132,12 +132,8 @@ static const struct {
     query_handler *run;
     bool spaceless; /* does not need a space */
 } queries[CODEC_QUERIES] = {
-    [CODEC_QUERY_AABB] = {ask_aabb, false},
-    [CODEC_QUERY_RADIUS] = {ask_radius, false},
-    [CODEC_QUERY_COUNT] = {ask_count, false},
-    [CODEC_QUERY_GET_ENTITY] = {ask_entity, false},
-    [CODEC_QUERY_VIEW] = {ask_view, false},
-    [CODEC_QUERY_STATS] = {ask_stats, true},
+    [CODEC_QUERY_AABB] = {ask_aabb, false},         [CODEC_QUERY_RADIUS] = {ask_radius, false}, [CODEC_QUERY_COUNT] = {ask_count, false},
+    [CODEC_QUERY_GET_ENTITY] = {ask_entity, false}, [CODEC_QUERY_VIEW] = {ask_view, false},     [CODEC_QUERY_STATS] = {ask_stats, true},
     [CODEC_QUERY_LIST_SPACES] = {ask_spaces, true},
 };
 
@@ -156,6 +152,7 @@ void dispatch_query(struct dispatch *dispatch, struct session *session, const st
     if (code != CODEC_OK) {
         session_send_error(dispatch->sessions, session, frame->seq, code, dispatch_text(code));
     } else if (frame->seq != 0) {
-        session_send(dispatch->sessions, session, &(struct codec_server_frame){.reply_to = frame->seq, .kind = CODEC_RESULT, .u.result = query.result});
+        session_send(dispatch->sessions, session,
+                     &(struct codec_server_frame){.reply_to = frame->seq, .kind = CODEC_RESULT, .u.result = query.result});
     }
 }

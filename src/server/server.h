@@ -11,9 +11,9 @@
 #include "server/metrics.h"
 #include "server/session.h"
 
-#define SERVER_TICK_MS 100                 /* how often the connections' clocks are looked at, while there are connections */
-#define SERVER_READ_BYTES (256u * 1024)    /* input taken from a connection in one turn of the loop */
-#define SERVER_REFUSED_MAX 8               /* refused connections that are given the time to read why */
+#define SERVER_TICK_MS 100              /* how often the connections' clocks are looked at, while there are connections */
+#define SERVER_READ_BYTES (256u * 1024) /* input taken from a connection in one turn of the loop */
+#define SERVER_REFUSED_MAX 8            /* refused connections that are given the time to read why */
 
 struct conn;
 
@@ -66,12 +66,12 @@ void server_wait_turn(struct server *server, struct conn *conn);
 
 /* conn.c ------------------------------------------------------------------------------------------------------------- */
 
-void conn_accept(struct server *server);          /* a connection waits at the listener */
-void conn_settle(struct conn *conn);              /* writes what is in the outbox, and sees to a closing */
-void conn_tick(struct conn *conn);                /* looks at its clocks */
-void conn_turn(struct conn *conn);                /* goes on with the input that waits */
-void conn_drop(struct conn *conn);                /* closes the socket now; the session must be CLOSING */
-bool conn_quiet(const struct conn *conn);         /* nothing to write, and no input that waits */
+void conn_accept(struct server *server);  /* a connection waits at the listener */
+void conn_settle(struct conn *conn);      /* writes what is in the outbox, and sees to a closing */
+void conn_tick(struct conn *conn);        /* looks at its clocks */
+void conn_turn(struct conn *conn);        /* goes on with the input that waits */
+void conn_drop(struct conn *conn);        /* closes the socket now; the session must be CLOSING */
+bool conn_quiet(const struct conn *conn); /* nothing to write, and no input that waits */
 struct session *conn_session(struct conn *conn);
 struct conn *conn_of_session(struct session *session);
 

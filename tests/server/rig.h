@@ -1,0 +1,38 @@
+/* rig.h: the daemon without sockets: frames go in by rig_frame(), replies and deltas are taken out of the sessions' outboxes. */
+#ifndef AOI_TESTS_SERVER_RIG_H
+#define AOI_TESTS_SERVER_RIG_H
+
+#include "server/dispatch.h"
+
+struct rig {
+    uv_loop_t loop;
+    struct config config;
+    struct metrics metrics;
+    struct outbox_limits out_limits;
+    struct sessions sessions;
+    struct deliver deliver;
+    struct aoi_world *world;
+    struct flusher flusher;
+    struct dispatch dispatch;
+    struct session session[3];
+    struct arena arena; /* of the last frame taken */
+    int timed_flushes;
+};
+
+int rig_setup(void **state); /* *state is a struct rig; session[] are in HELLO_WAIT */
+int rig_teardown(void **state);
+void rig_close(struct rig *rig, struct session *session); /* what the server does when a session has closed */
+
+void rig_frame(struct rig *rig, struct session *session, const struct codec_client_frame *frame);
+void rig_hello(struct rig *rig, struct session *session); /* and takes the Welcome */
+/* Sends a batch about space 1 with seq (0: none). */
+void rig_batch(struct rig *rig, struct session *session, uint64_t seq, size_t n, const struct codec_command *commands);
+/* The next frame that was sent to the session; fails if there is none. Valid until the next one is taken. */
+const struct codec_server_frame *rig_take(struct rig *rig, struct session *session);
+bool rig_silent(const struct session *session); /* nothing was sent that was not taken */
+/* Takes an Error and compares. */
+void rig_expect_error(struct rig *rig, struct session *session, uint64_t reply_to, enum codec_code code);
+/* Takes an Ack without errors. */
+void rig_expect_ack(struct rig *rig, struct session *session, uint64_t reply_to, uint64_t applied);
+
+#endif

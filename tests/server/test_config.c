@@ -1,0 +1,322 @@
+/* test_config.c: the option table, the configuration file and the command line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "server/args.h"
+#include "server/config.h"
+
+static char err[CONFIG_ERROR_MAX];
+
+/* Reads text as a file called "f" into fresh defaults, and checks it. */
+static int read_text(struct config *config, const char *text)
+{
+    char copy[8192];
+    size_t len = strlen(text);
+    assert_true(len < sizeof copy);
+    memcpy(copy, text, len + 1);
+    err[0] = '\0';
+    config_init(config);
+    FILE *file = fmemopen(copy, len > 0 ? len : 1, "r");
+    assert_non_null(file);
+    int status = config_read(config, file, "f", err);
+    fclose(file);
+    return status == 0 ? config_check(config, err) : status;
+}
+
+static void refused(const char *text, const char *why)
+{
+    struct config config;
+    assert_int_equal(read_text(&config, text), -1);
+    if (strstr(err, why) == NULL) fail_msg("expected \"%s\" in \"%s\"", why, err);
+    config_clear(&config);
+}
+
+static void set_refused(const char *assignment, const char *why)
+{
+    struct config config;
+    config_init(&config);
+    assert_int_equal(config_set(&config, assignment, err), -1);
+    if (strstr(err, why) == NULL) fail_msg("expected \"%s\" in \"%s\"", why, err);
+    config_clear(&config);
+}
+
+static void the_defaults_are_those_that_the_documents_promise(void **state)
+{
+    (void)state;
+    struct config config;
+    config_init(&config);
+    assert_int_equal(config_check(&config, err), 0);
+    assert_string_equal(config.listen, "127.0.0.1:2643");
+    assert_int_equal(config.log_level, LOG_LEVEL_INFO);
+    assert_int_equal(config.max_frame_bytes, 1 << 20);
+    assert_int_equal(config.max_connections, 1024);
+    assert_int_equal(config.max_spaces, 65536);
+    assert_int_equal(config.max_entities, 1000000);
+    assert_int_equal(config.max_players, 1000000);
+    assert_int_equal(config.max_units, 1024);
+    assert_int_equal(config.max_payload, 4096);
+    assert_true(config.max_radius == 0.0f);
+    assert_int_equal(config.query_page, 10000);
+    assert_int_equal(config.out_soft_bytes, 4 << 20);
+    assert_int_equal(config.out_hard_bytes, 64 << 20);
+    assert_int_equal(config.out_soft_ms, 10000);
+    assert_int_equal(config.hello_timeout_ms, 2000);
+    assert_int_equal(config.frame_timeout_ms, 10000);
+    assert_int_equal(config.idle_timeout_ms, 60000);
+    assert_int_equal(config.drain_timeout_ms, 5000);
+    config_clear(&config);
+}
+
+static void a_file_sets_options_and_comments_are_left_alone(void **state)
+{
+    (void)state;
+    struct config config;
+    assert_int_equal(read_text(&config, "# a comment\n; another\n\n[server]\nlisten = [::1]:7 ; here\n  log_level=debug\n\t# indented\n[limits]\n"
+                                        "max_payload = 8 KiB\nout_soft_bytes=1MiB\nout_hard_bytes = 2097152\nmax_radius = 512.5\n"),
+                     0);
+    assert_string_equal(config.listen, "[::1]:7");
+    assert_int_equal(config.address.ss_family, AF_INET6);
+    assert_int_equal(config.log_level, LOG_LEVEL_DEBUG);
+    assert_int_equal(config.max_payload, 8192);
+    assert_int_equal(config.out_soft_bytes, 1 << 20);
+    assert_int_equal(config.out_hard_bytes, 2 << 20);
+    assert_true(config.max_radius == 512.5f);
+    config_clear(&config);
+}
+
+static void an_empty_file_is_fine(void **state)
+{
+    (void)state;
+    struct config config;
+    assert_int_equal(read_text(&config, "\n"), 0);
+    config_clear(&config);
+}
+
+static void spaces_are_sections_and_one_without_options_is_a_space_of_defaults(void **state)
+{
+    (void)state;
+    struct config config;
+    assert_int_equal(
+        read_text(&config,
+                  "[space 1]\n[space town]\nid = 18446744073709551615\ndimensions=3\nindex = crosslist\nshape = cells\ncell_size=0.5\n"
+                  "cell_range = 2\nbounds = -1 -2 -3 1 2 3\nextra = yes\nflush_ms = 0\n[limits]\nmax_spaces=2\n[space 7]\nbounds = 0 0, 10 10\n"
+                  "[limits]\nmax_units = 3\n"),
+        -1);
+    assert_non_null(strstr(err, "max_spaces"));
+    assert_int_equal(config.spaces.n, 3);
+    assert_int_equal(config.spaces.at[0].id, 1);
+    assert_int_equal(config.spaces.at[0].settings.dimensions, 2);
+    assert_int_equal(config.spaces.at[0].settings.flush_ms, 50);
+    assert_false(config.spaces.at[0].settings.bounded);
+    const struct config_space *town = &config.spaces.at[1];
+    assert_true(town->id == UINT64_MAX);
+    assert_int_equal(town->settings.dimensions, 3);
+    assert_int_equal(town->settings.index, AOI_INDEX_CROSSLIST);
+    assert_int_equal(town->settings.shape, AOI_SHAPE_CELLS);
+    assert_true(town->settings.cell_size == 0.5);
+    assert_int_equal(town->settings.cell_range, 2);
+    assert_true(town->settings.bounded && town->settings.min[2] == -3.0f && town->settings.max[1] == 2.0f);
+    assert_true(town->settings.extra);
+    assert_int_equal(town->settings.flush_ms, 0);
+    assert_true(config.spaces.at[2].settings.max[0] == 10.0f);
+    assert_int_equal(config.max_units, 3);
+    config_clear(&config);
+}
+
+static void faults_are_told_with_file_and_line(void **state)
+{
+    (void)state;
+    refused("[server]\n\nlisten = 127.0.0.1:1\nlissten = 127.0.0.1:1\n", "f:4: unknown option lissten");
+    refused("[limits]\nlisten = 127.0.0.1:1\n", "f:2: unknown option listen");
+    refused("\n[sever]\n", "f:2: unknown section [sever]");
+    refused("[spaces 1]\n", "f:1: unknown section");
+    refused("listen = 127.0.0.1:1\n", "f:1: an option before the first section");
+    refused("[limits]\nmax_units\n", "f:2: neither an option");
+    refused("[limits]\n[unclosed\nmax_units = 1\n", "f:2: neither an option");
+    refused("[limits]\nmax_units = 1\nmax_players = 2\nmax_units = 1\n", "f:4: max_units is given twice");
+    refused("[space 1]\n[limits]\n[space 1]\n", "f:3: this space has a section already");
+    refused("[space]\n", "f:1: a space needs a name or an id");
+    refused("[space 1]\nid = 2\n[space 2]\n", "f:3: [space 2]: another space has the same id");
+    refused("\n[space town]\n", "f:2: [space town]: needs an id");
+    refused("[space 1]\nmax_units = 1\n", "f:2: unknown option max_units");
+}
+
+static void values_out_of_range_or_of_the_wrong_kind_are_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "max_units=",
+        "max_units=x",
+        "max_units=-1",
+        "max_units=0",
+        "max_units=1x",
+        "max_units=1KiB",
+        "max_units=4294967297",
+        "max_units=99999999999999999999",
+        "max_frame_bytes=1",
+        "max_frame_bytes=1kb",
+        "max_frame_bytes=1e3",
+        "out_soft_bytes=99999999999GiB",
+        "max_radius=nan",
+        "max_radius=-1",
+        "max_radius=inf",
+        "max_radius=1 2",
+        "log_level=loud",
+        "listen=2643",
+        "listen=127.0.0.1:",
+        "listen=127.0.0.1:x",
+        "listen=127.0.0.1:65536",
+        "listen=example.org:1",
+        "listen=::1:1",
+        "listen=[127.0.0.1]:1",
+        "space.1.index=tree",
+        "space.1.shape=ball",
+        "space.1.dimensions=4",
+        "space.1.extra=maybe",
+        "space.1.cell_size=0",
+        "space.1.cell_size=inf",
+        "space.1.cell_range=65",
+        "space.1.bounds=1 2 3",
+        "space.1.bounds=1 2 3 x",
+        "space.1.bounds=1 2 3 4 5",
+        "space.1.bounds=1 2 3 4 5 6 7",
+        "space.1.id=0",
+        "space.1.id=x",
+        "space.1.id=-1",
+        "space.1.flush_ms=-1",
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) set_refused(wrong[i], ": ");
+    set_refused("max_unit=1", "unknown option max_unit");
+    set_refused("server.max_units=1", "unknown option max_units");
+    set_refused("nonsense", "must be name=value");
+    set_refused("flush_ms=1", "which space?");
+    set_refused("space.1.max_units=1", "unknown option max_units");
+    set_refused("space..flush_ms=1", "a space needs a name");
+    refused("[space 1]\nbounds = 1 1 0 0\n", "f:1: [space 1]: ");
+}
+
+static void options_that_contradict_each_other_are_refused(void **state)
+{
+    (void)state;
+    refused("[limits]\nmax_payload = 1MiB\n", "max_frame_bytes must be");
+    refused("[limits]\nout_soft_bytes = 8KiB\n", "out_soft_bytes must be");
+    refused("[limits]\nout_hard_bytes = 4MiB\n", "out_hard_bytes must be");
+}
+
+static void only_loopback_addresses_are_taken(void **state)
+{
+    (void)state;
+    refused("[server]\nlisten = 0.0.0.0:2643\n", "this address can be reached from other machines");
+    refused("[server]\nlisten = [::]:2643\n", "this address can be reached from other machines");
+    refused("[server]\nlisten = 192.0.2.1:2643\n", "this address can be reached from other machines");
+    static const char *const fine[] = {"listen=127.0.0.1:0", "listen=127.255.0.9:1", "listen=localhost:1", "listen=[::1]:65535"};
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+        struct config config;
+        config_init(&config);
+        assert_int_equal(config_set(&config, fine[i], err), 0);
+        assert_int_equal(config_check(&config, err), 0);
+        config_clear(&config);
+    }
+}
+
+static void long_lines_and_zero_bytes_do_not_slip_through(void **state)
+{
+    (void)state;
+    char text[1024] = "[limits]\nmax_units = ";
+    memset(text + strlen(text), ' ', 400);
+    memcpy(text + 420, "7\n", 3);
+    refused(text, "f:2: the line is too long");
+
+    char zero[] = "[limits]\nmax_units = 7\0 junk\nmax_players = 2\n";
+    struct config config;
+    config_init(&config);
+    FILE *file = fmemopen(zero, sizeof zero - 1, "r");
+    assert_int_equal(config_read(&config, file, "f", err), -1);
+    assert_non_null(strstr(err, "f:2: "));
+    fclose(file);
+    config_clear(&config);
+}
+
+static void a_query_page_is_lowered_to_fit_a_frame(void **state)
+{
+    (void)state;
+    struct config config;
+    assert_int_equal(read_text(&config, "[limits]\nmax_frame_bytes = 8KiB\n"), 0);
+    assert_int_equal(config.query_page, (8192 - 128) / 32);
+    config_clear(&config);
+}
+
+static int parse(struct args *args, struct config *config, const char *a, const char *b, const char *c, const char *d)
+{
+    char *argv[6] = {(char *)(uintptr_t) "aoid"};
+    const char *given[] = {a, b, c, d};
+    int argc = 1;
+    for (int i = 0; i < 4 && given[i] != NULL; i++) argv[argc++] = (char *)(uintptr_t)given[i];
+    config_init(config);
+    return args_parse(argc, argv, args, config, err);
+}
+
+static void the_command_line_goes_over_the_file_wherever_it_stands(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/aoid-test-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    static const char text[] = "[limits]\nmax_units = 5\nmax_players = 6\n[space 3]\n";
+    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+    close(fd);
+    struct args args;
+    struct config config;
+    assert_int_equal(parse(&args, &config, "--set=max_units=9", "--set=space.3.flush_ms=7", "--config", path), 0);
+    assert_int_equal(config.max_units, 9);
+    assert_int_equal(config.max_players, 6);
+    assert_int_equal(config.spaces.n, 1);
+    assert_int_equal(config.spaces.at[0].settings.flush_ms, 7);
+    config_clear(&config);
+    unlink(path);
+
+    assert_int_equal(parse(&args, &config, "--config", path, NULL, NULL), -1);
+    assert_non_null(strstr(err, path));
+    config_clear(&config);
+}
+
+static void the_command_line_refuses_what_it_does_not_know(void **state)
+{
+    (void)state;
+    struct args args;
+    struct config config;
+    assert_int_equal(parse(&args, &config, "extra", NULL, NULL, NULL), -1);
+    config_clear(&config);
+    assert_int_equal(parse(&args, &config, "--listen", "0.0.0.0:1", NULL, NULL), -1);
+    config_clear(&config);
+    assert_int_equal(parse(&args, &config, "--listen", "127.0.0.1:0", "--port-file", "p"), 0);
+    assert_string_equal(args.port_file, "p");
+    assert_false(args.check_only || args.done);
+    config_clear(&config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_defaults_are_those_that_the_documents_promise),
+        cmocka_unit_test(a_file_sets_options_and_comments_are_left_alone),
+        cmocka_unit_test(an_empty_file_is_fine),
+        cmocka_unit_test(spaces_are_sections_and_one_without_options_is_a_space_of_defaults),
+        cmocka_unit_test(faults_are_told_with_file_and_line),
+        cmocka_unit_test(values_out_of_range_or_of_the_wrong_kind_are_refused),
+        cmocka_unit_test(options_that_contradict_each_other_are_refused),
+        cmocka_unit_test(only_loopback_addresses_are_taken),
+        cmocka_unit_test(long_lines_and_zero_bytes_do_not_slip_through),
+        cmocka_unit_test(a_query_page_is_lowered_to_fit_a_frame),
+        cmocka_unit_test(the_command_line_goes_over_the_file_wherever_it_stands),
+        cmocka_unit_test(the_command_line_refuses_what_it_does_not_know),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,441 @@
+/* test_dispatch.c: what frames, commands and queries do and answer, without sockets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "rig.h"
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+#define BATCH(rig, session, seq, ...) \
+    rig_batch(rig, session, seq, COUNT(((struct codec_command[]){__VA_ARGS__})), (struct codec_command[]){__VA_ARGS__})
+
+#define CREATE(ms)                                                           \
+    {                                                                        \
+        .kind = CODEC_CREATE_SPACE, .u.create_space.settings.flush_ms = (ms) \
+    }
+#define DESTROY                     \
+    {                               \
+        .kind = CODEC_DESTROY_SPACE \
+    }
+#define ADD(i, px, py)                                                                                                             \
+    {                                                                                                                              \
+        .kind = CODEC_ADD_ENTITY, .u.add_entity = {.mode = AOI_ADD_NEW, .entity = {.id = (i), .pos = {(px), (py)}, .radius = 10} } \
+    }
+#define SUBSCRIBE(p, e)                                                         \
+    {                                                                           \
+        .kind = CODEC_SUBSCRIBE, .u.subscribe = {.player = (p), .entity = (e) } \
+    }
+#define CLOSE_PLAYER(p)                                          \
+    {                                                            \
+        .kind = CODEC_CLOSE_PLAYER, .u.close_player.player = (p) \
+    }
+#define OPEN_PLAYER(p)                                         \
+    {                                                          \
+        .kind = CODEC_OPEN_PLAYER, .u.open_player.player = (p) \
+    }
+#define FLUSH(t)                                \
+    {                                           \
+        .kind = CODEC_FLUSH, .u.flush.tag = (t) \
+    }
+
+static void ping(struct rig *rig, struct session *session, uint64_t seq)
+{
+    rig_frame(rig, session, &(struct codec_client_frame){.seq = seq, .kind = CODEC_PING, .u.ping.nonce = 5});
+}
+
+/* Takes a Deltas frame of one player. */
+static struct aoi_delta take_delta(struct rig *rig, struct session *session, uint64_t player)
+{
+    const struct codec_server_frame *frame = rig_take(rig, session);
+    assert_int_equal(frame->kind, CODEC_DELTAS);
+    assert_int_equal(frame->u.deltas.player_n, 1);
+    assert_int_equal(frame->u.deltas.players[0].delta.player, player);
+    return frame->u.deltas.players[0].delta;
+}
+
+static void a_first_frame_that_is_no_hello_closes(void **state)
+{
+    struct rig *rig = *state;
+    ping(rig, &rig->session[0], 4);
+    rig_expect_error(rig, &rig->session[0], 4, CODEC_UNAUTHENTICATED);
+    assert_int_equal(rig->session[0].state, SESSION_CLOSING);
+    assert_int_equal(rig->session[0].reason, CLOSE_NO_HELLO);
+    dispatch_frame(&rig->dispatch, &rig->session[1], "", 0);
+    rig_expect_error(rig, &rig->session[1], 0, CODEC_UNAUTHENTICATED);
+    assert_int_equal(rig->metrics.closed[CLOSE_NO_HELLO], 2);
+    assert_int_equal(rig->metrics.connections, 1);
+}
+
+static void another_protocol_version_closes(void **state)
+{
+    struct rig *rig = *state;
+    rig_frame(rig, &rig->session[0],
+              &(struct codec_client_frame){.seq = 1, .kind = CODEC_HELLO, .u.hello = {.protocol_version = 2, .client_name = ""}});
+    rig_expect_error(rig, &rig->session[0], 1, CODEC_UNSUPPORTED);
+    assert_int_equal(rig->session[0].reason, CLOSE_VERSION);
+}
+
+static void bytes_that_are_no_frame_close_and_the_first_reason_counts(void **state)
+{
+    struct rig *rig = *state;
+    rig_hello(rig, &rig->session[0]);
+    dispatch_frame(&rig->dispatch, &rig->session[0], "\xff\xff", 2);
+    rig_expect_error(rig, &rig->session[0], 0, CODEC_MALFORMED);
+    session_close(&rig->sessions, &rig->session[0], CLOSE_EOF);
+    assert_int_equal(rig->session[0].reason, CLOSE_MALFORMED);
+    assert_int_equal(rig->metrics.closed[CLOSE_EOF], 0);
+    session_send_error(&rig->sessions, &rig->session[0], 1, CODEC_DRAINING, "too late");
+    assert_true(rig_silent(&rig->session[0]));
+    rig_close(rig, &rig->session[0]);
+}
+
+static void the_table_knows_every_frame_and_an_unset_one_is_unsupported(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    rig_hello(rig, s);
+    dispatch_frame(&rig->dispatch, s, "", 0);
+    rig_expect_error(rig, s, 0, CODEC_UNSUPPORTED);
+    dispatch_frame(&rig->dispatch, s, "\x08\x07", 2); /* seq 7 and nothing else */
+    rig_expect_error(rig, s, 7, CODEC_UNSUPPORTED);
+    rig_frame(rig, s, &(struct codec_client_frame){.seq = 8, .kind = CODEC_HELLO, .u.hello = {.protocol_version = 1, .client_name = ""}});
+    rig_expect_error(rig, s, 8, CODEC_INVALID_ARGUMENT);
+    rig_frame(rig, s, &(struct codec_client_frame){.seq = 9, .kind = CODEC_QUERY});
+    rig_expect_error(rig, s, 9, CODEC_UNSUPPORTED);
+    rig_frame(rig, s, &(struct codec_client_frame){.seq = 10, .kind = CODEC_RESYNC, .u.resync = {.space = 5}});
+    rig_expect_error(rig, s, 10, CODEC_UNKNOWN_SPACE);
+    rig_frame(rig, s, &(struct codec_client_frame){.seq = 11, .kind = CODEC_RESYNC});
+    rig_expect_error(rig, s, 11, CODEC_INVALID_ARGUMENT);
+    assert_int_equal(s->state, SESSION_READY);
+    rig_frame(rig, s, &(struct codec_client_frame){.seq = 12, .kind = CODEC_BYE});
+    rig_expect_ack(rig, s, 12, 0);
+    assert_int_equal(s->reason, CLOSE_BYE);
+}
+
+static void seqs_must_increase_and_seq_0_is_silent(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    rig_hello(rig, s);
+    ping(rig, s, 0);
+    assert_true(rig_silent(s));
+    ping(rig, s, 3);
+    assert_int_equal(rig_take(rig, s)->reply_to, 3);
+    BATCH(rig, s, 3, CREATE(0));
+    rig_expect_error(rig, s, 3, CODEC_INVALID_ARGUMENT);
+    assert_null(aoi_space_find(rig->world, 1));
+    BATCH(rig, s, 2, CREATE(0));
+    rig_expect_error(rig, s, 2, CODEC_INVALID_ARGUMENT);
+    BATCH(rig, s, 0, CREATE(0));
+    assert_true(rig_silent(s));
+    assert_non_null(aoi_space_find(rig->world, 1));
+    BATCH(rig, s, 0, CREATE(0));
+    const struct codec_server_frame *ack = rig_take(rig, s);
+    assert_int_equal(ack->kind, CODEC_ACK);
+    assert_int_equal(ack->reply_to, 0);
+    assert_int_equal(ack->u.ack.errors[0].code, CODEC_DUPLICATE_SPACE);
+    BATCH(rig, s, 4, FLUSH(0));
+    rig_expect_ack(rig, s, 4, 1);
+}
+
+static void a_space_may_come_and_go_inside_a_batch(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    rig_hello(rig, s);
+    BATCH(rig, s, 1, ADD(5, 0, 0), CREATE(0), ADD(5, 0, 0), ADD(5, 1, 1), DESTROY, ADD(6, 0, 0), DESTROY, {.kind = CODEC_COMMAND_NONE});
+    const struct codec_server_frame *ack = rig_take(rig, s);
+    static const struct {
+        uint32_t index;
+        enum codec_code code;
+        uint64_t id;
+    } want[] = {{0, CODEC_UNKNOWN_SPACE, 1},
+                {3, CODEC_DUPLICATE_ENTITY, 5},
+                {5, CODEC_UNKNOWN_SPACE, 1},
+                {6, CODEC_UNKNOWN_SPACE, 1},
+                {7, CODEC_UNSUPPORTED, 0}};
+    assert_int_equal(ack->u.ack.applied, 3);
+    assert_int_equal(ack->u.ack.errors_total, COUNT(want));
+    for (size_t i = 0; i < COUNT(want); i++) {
+        assert_int_equal(ack->u.ack.errors[i].index, want[i].index);
+        assert_int_equal(ack->u.ack.errors[i].code, want[i].code);
+        assert_int_equal(ack->u.ack.errors[i].id, want[i].id);
+    }
+    struct codec_command create = CREATE(0);
+    const struct codec_client_frame nowhere = {.seq = 2, .kind = CODEC_BATCH, .u.batch = {.space = 0, .command_n = 1, .commands = &create}};
+    rig_frame(rig, s, &nowhere);
+    assert_int_equal(rig_take(rig, s)->u.ack.errors[0].code, CODEC_INVALID_ARGUMENT);
+}
+
+static void columns_must_have_equal_lengths(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    const uint64_t id[] = {5, 6};
+    const float at[] = {1, 2, 3};
+    const uint32_t extra[] = {1, 2, 3};
+    static const struct {
+        size_t x, y, z, extra;
+        bool fine, fine_in_3d;
+    } cases[] = {{2, 2, 0, 0, true, false},  {2, 2, 2, 2, true, true},   {1, 2, 0, 0, false, false},
+                 {2, 3, 0, 0, false, false}, {2, 2, 1, 0, false, false}, {2, 2, 3, 0, false, false},
+                 {2, 2, 2, 1, false, false}, {2, 2, 0, 2, true, false},  {0, 0, 0, 0, false, false}};
+    rig_hello(rig, s);
+    for (uint32_t dimensions = 2; dimensions <= 3; dimensions++) {
+        BATCH(rig, s, 0, {.kind = CODEC_CREATE_SPACE, .u.create_space.settings = {.dimensions = dimensions}}, ADD(5, 0, 0), ADD(6, 0, 0));
+        for (size_t i = 0; i < COUNT(cases); i++) {
+            BATCH(rig, s, s->last_seq + 1,
+                  {.kind = CODEC_MOVE_ENTITIES,
+                   .u.move_entities = {.id_n = 2,
+                                       .id = id,
+                                       .x_n = cases[i].x,
+                                       .y_n = cases[i].y,
+                                       .z_n = cases[i].z,
+                                       .extra_n = cases[i].extra,
+                                       .x = at,
+                                       .y = at,
+                                       .z = at,
+                                       .extra = extra}});
+            const struct codec_server_frame *ack = rig_take(rig, s);
+            bool fine = dimensions == 2 ? cases[i].fine : cases[i].fine_in_3d;
+            assert_int_equal(ack->u.ack.applied, fine ? 2 : 0);
+            assert_int_equal(ack->u.ack.errors_total, fine ? 0 : 1);
+            if (!fine) assert_int_equal(ack->u.ack.errors[0].code, CODEC_INVALID_ARGUMENT);
+        }
+        BATCH(rig, s, 0, DESTROY);
+    }
+    assert_true(rig_silent(s));
+}
+
+static void each_id_of_a_column_has_its_own_error_and_the_first_1000_are_told(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    uint64_t id[1500];
+    float at[1500] = {0};
+    for (size_t i = 0; i < COUNT(id); i++) id[i] = i + 1;
+    rig_hello(rig, s);
+    BATCH(rig, s, 0, CREATE(0), ADD(3, 0, 0), ADD(1500, 0, 0));
+    BATCH(rig, s, 1, {.kind = CODEC_MOVE_ENTITIES, .u.move_entities = {.id_n = 1500, .id = id, .x_n = 1500, .y_n = 1500, .x = at, .y = at}});
+    const struct codec_server_frame *ack = rig_take(rig, s);
+    assert_int_equal(ack->u.ack.applied, 2);
+    assert_int_equal(ack->u.ack.errors_total, 1498);
+    assert_int_equal(ack->u.ack.error_n, 1000);
+    assert_int_equal(ack->u.ack.errors[2].id, 4);
+    assert_int_equal(ack->u.ack.errors[2].code, CODEC_UNKNOWN_ENTITY);
+    BATCH(rig, s, 2, {.kind = CODEC_REMOVE_ENTITIES, .u.remove_entities = {.id_n = 1500, .id = id}});
+    ack = rig_take(rig, s);
+    assert_int_equal(ack->u.ack.applied, 2);
+    assert_int_equal(ack->u.ack.errors_total, 1498);
+    assert_int_equal(rig->metrics.errors, 2 * 1498);
+}
+
+static void an_ack_fits_in_a_frame_however_small(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    uint64_t id[1500];
+    for (size_t i = 0; i < COUNT(id); i++) id[i] = UINT64_MAX - i;
+    rig->config.max_frame_bytes = 8192;
+    rig_hello(rig, s);
+    BATCH(rig, s, 0, CREATE(0));
+    BATCH(rig, s, 1, {.kind = CODEC_REMOVE_ENTITIES, .u.remove_entities = {.id_n = 1500, .id = id}});
+    size_t bytes = buf_len(&s->out.queue);
+    assert_true(bytes <= 8192);
+    const struct codec_server_frame *ack = rig_take(rig, s);
+    assert_int_equal(ack->u.ack.errors_total, 1500);
+    assert_true(ack->u.ack.error_n > 50);
+}
+
+static void an_ack_goes_before_closed_deltas_and_after_those_of_a_flush(void **state)
+{
+    struct rig *rig = *state;
+    struct session *a = &rig->session[0], *b = &rig->session[1];
+    rig_hello(rig, a);
+    rig_hello(rig, b);
+    BATCH(rig, a, 1, CREATE(0), ADD(1, 0, 0), ADD(2, 1, 1), SUBSCRIBE(9, 1), FLUSH(6));
+    struct aoi_delta delta = take_delta(rig, a, 9);
+    assert_int_equal(delta.tag, 6);
+    assert_int_equal(delta.enters.n, 1);
+    rig_expect_ack(rig, a, 1, 5);
+
+    BATCH(rig, a, 2, CLOSE_PLAYER(9));
+    rig_expect_ack(rig, a, 2, 1);
+    delta = take_delta(rig, a, 9);
+    assert_true(delta.closed);
+    assert_int_equal(delta.seq, 2);
+
+    BATCH(rig, a, 3, OPEN_PLAYER(9), CLOSE_PLAYER(9), SUBSCRIBE(9, 1), FLUSH(7));
+    delta = take_delta(rig, a, 9);
+    assert_true(delta.closed);
+    assert_int_equal(delta.seq, 1);
+    delta = take_delta(rig, a, 9);
+    assert_false(delta.closed);
+    assert_int_equal(delta.seq, 1);
+    rig_expect_ack(rig, a, 3, 4);
+
+    BATCH(rig, b, 1, SUBSCRIBE(10, 2));
+    rig_expect_ack(rig, b, 1, 1);
+    BATCH(rig, b, 2, DESTROY); /* everybody is admin */
+    rig_expect_ack(rig, b, 2, 1);
+    assert_true(take_delta(rig, b, 10).closed);
+    assert_true(take_delta(rig, a, 9).closed);
+    assert_true(rig_silent(a) && rig_silent(b));
+}
+
+static void a_session_that_ends_takes_along_what_it_owns(void **state)
+{
+    struct rig *rig = *state;
+    struct session *a = &rig->session[0], *b = &rig->session[1], *c = &rig->session[2];
+    rig_hello(rig, a);
+    rig_hello(rig, b);
+    aoi_owner owner = a->owner;
+    BATCH(rig, a, 0, CREATE(0), ADD(1, 0, 0));
+    BATCH(rig, b, 0, SUBSCRIBE(4, 1));
+    rig_frame(rig, a, &(struct codec_client_frame){.kind = CODEC_BYE});
+    assert_true(rig_silent(a));
+    rig_close(rig, a);
+    assert_true(take_delta(rig, b, 4).closed);
+    assert_null(aoi_space_find(rig->world, 1));
+    assert_null(sessions_of_owner(&rig->sessions, owner));
+    rig_hello(rig, c); /* owner numbers are used again, session ids are not */
+    assert_int_equal(c->owner, owner);
+    assert_int_equal(c->id, 3);
+}
+
+static void skipped_players_leave_work_and_the_hard_limit_closes(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    rig_hello(rig, s);
+    BATCH(rig, s, 0, CREATE(0), ADD(1, 0, 0), ADD(2, 1, 1), SUBSCRIBE(9, 1));
+    buf_reserve(&s->out.queue, 96000); /* nearly soft-full */
+    memset(s->out.queue.at + s->out.queue.end, 0, 96000);
+    s->out.queue.end += 96000;
+    BATCH(rig, s, 1, FLUSH(0));
+    buf_consume(&s->out.queue, 96000);
+    const struct codec_server_frame *ack = rig_take(rig, s);
+    assert_int_equal(ack->kind, CODEC_ACK);
+    assert_true(ack->u.ack.pending);
+    BATCH(rig, s, 2, FLUSH(0));
+    assert_int_equal(take_delta(rig, s, 9).enters.n, 1);
+    rig_expect_ack(rig, s, 2, 1);
+
+    buf_reserve(&s->out.queue, 200000);
+    memset(s->out.queue.at + s->out.queue.end, 0, 200000);
+    s->out.queue.end += 200000;
+    ping(rig, s, 3);
+    assert_int_equal(s->state, SESSION_CLOSING);
+    assert_int_equal(s->reason, CLOSE_OUT_HARD);
+    BATCH(rig, s, 4, FLUSH(0)); /* its players are passed over */
+    rig_close(rig, s);
+}
+
+static void draining_refuses_commands_and_answers_the_rest(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    rig_hello(rig, s);
+    rig->dispatch.draining = true;
+    BATCH(rig, s, 1, CREATE(0));
+    rig_expect_error(rig, s, 1, CODEC_DRAINING);
+    BATCH(rig, s, 0, CREATE(0));
+    rig_expect_error(rig, s, 0, CODEC_DRAINING);
+    rig_frame(rig, s, &(struct codec_client_frame){.seq = 2, .kind = CODEC_RESYNC, .u.resync = {.space = 77}});
+    rig_expect_error(rig, s, 2, CODEC_DRAINING);
+    ping(rig, s, 3);
+    assert_int_equal(rig_take(rig, s)->kind, CODEC_PONG);
+    rig_frame(rig, s, &(struct codec_client_frame){.seq = 4, .kind = CODEC_QUERY, .u.query = {.kind = CODEC_QUERY_STATS}});
+    assert_int_equal(rig_take(rig, s)->u.result.stats.spaces, 1);
+}
+
+static const struct codec_server_frame *ask(struct rig *rig, struct session *s, struct codec_query query)
+{
+    rig_frame(rig, s, &(struct codec_client_frame){.seq = s->last_seq + 1, .kind = CODEC_QUERY, .u.query = query});
+    return rig_take(rig, s);
+}
+
+static void queries_answer_or_say_why_not(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    rig_hello(rig, s);
+    BATCH(rig, s, 0, CREATE(0), ADD(1, 0, 0), ADD(2, 1, 1), ADD(3, 50, 50), SUBSCRIBE(9, 1), FLUSH(0));
+    assert_int_equal(take_delta(rig, s, 9).enters.n, 1);
+
+    const struct codec_server_frame *f = ask(
+        rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_AABB, .has_box = true, .max = {60, 60}, .limit = 2});
+    assert_int_equal(f->u.result.kind, CODEC_RESULT_ENTITIES);
+    assert_int_equal(f->u.result.rows.n, 2);
+    assert_int_equal(f->u.result.rows.next, 2);
+    f = ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_AABB, .has_box = true, .max = {60, 60}, .cursor = 2});
+    assert_int_equal(f->u.result.rows.n, 1);
+    assert_int_equal(f->u.result.rows.next, 0);
+    f = ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_RADIUS, .radius = 2});
+    assert_int_equal(f->u.result.rows.n, 2);
+    f = ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_COUNT, .has_box = true, .max = {60, 60}});
+    assert_int_equal(f->u.result.entities, 3);
+    assert_int_equal(f->u.result.players, 1);
+    f = ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_GET_ENTITY, .id = 3});
+    assert_int_equal(f->u.result.owner_session, s->id);
+    assert_true(f->u.result.entity.pos[0] == 50.0f);
+    f = ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_VIEW, .id = 9});
+    assert_int_equal(f->u.result.rows.n, 1);
+    assert_int_equal(f->u.result.seq, 1);
+    f = ask(rig, s, (struct codec_query){.kind = CODEC_QUERY_LIST_SPACES, .limit = 1});
+    assert_int_equal(f->u.result.space_n, 1);
+    assert_int_equal(f->u.result.spaces[0].owner_session, s->id);
+    f = ask(rig, s, (struct codec_query){.kind = CODEC_QUERY_LIST_SPACES, .cursor = f->u.result.next_cursor});
+    assert_int_equal(f->u.result.spaces[0].id, 77);
+    assert_int_equal(f->u.result.spaces[0].owner_session, 0);
+    assert_int_equal(f->u.result.next_cursor, 0);
+
+    static const struct {
+        struct codec_query query;
+        enum codec_code code;
+    } refused[] = {
+        {{.kind = CODEC_QUERY_AABB, .has_box = true}, CODEC_INVALID_ARGUMENT},
+        {{.space = 2, .kind = CODEC_QUERY_AABB, .has_box = true}, CODEC_UNKNOWN_SPACE},
+        {{.space = 1, .kind = CODEC_QUERY_AABB}, CODEC_INVALID_ARGUMENT},
+        {{.space = 1, .kind = CODEC_QUERY_COUNT}, CODEC_INVALID_ARGUMENT},
+        {{.space = 1, .kind = CODEC_QUERY_COUNT, .has_box = true, .min = {1}}, CODEC_INVALID_ARGUMENT},
+        {{.space = 1, .kind = CODEC_QUERY_RADIUS, .radius = -1}, CODEC_INVALID_ARGUMENT},
+        {{.space = 1, .kind = CODEC_QUERY_GET_ENTITY, .id = 8}, CODEC_UNKNOWN_ENTITY},
+        {{.space = 1, .kind = CODEC_QUERY_GET_ENTITY}, CODEC_INVALID_ARGUMENT},
+        {{.space = 1, .kind = CODEC_QUERY_VIEW, .id = 8}, CODEC_UNKNOWN_PLAYER},
+        {{.space = 2, .kind = CODEC_QUERY_STATS}, CODEC_UNKNOWN_SPACE},
+    };
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        f = ask(rig, s, refused[i].query);
+        assert_int_equal(f->kind, CODEC_ERROR);
+        assert_int_equal(f->reply_to, s->last_seq);
+        assert_string_equal(codec_code_name((int)f->u.error.code), codec_code_name(refused[i].code));
+    }
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_first_frame_that_is_no_hello_closes),
+        TEST(another_protocol_version_closes),
+        TEST(bytes_that_are_no_frame_close_and_the_first_reason_counts),
+        TEST(the_table_knows_every_frame_and_an_unset_one_is_unsupported),
+        TEST(seqs_must_increase_and_seq_0_is_silent),
+        TEST(a_space_may_come_and_go_inside_a_batch),
+        TEST(columns_must_have_equal_lengths),
+        TEST(each_id_of_a_column_has_its_own_error_and_the_first_1000_are_told),
+        TEST(an_ack_fits_in_a_frame_however_small),
+        TEST(an_ack_goes_before_closed_deltas_and_after_those_of_a_flush),
+        TEST(a_session_that_ends_takes_along_what_it_owns),
+        TEST(skipped_players_leave_work_and_the_hard_limit_closes),
+        TEST(draining_refuses_commands_and_answers_the_rest),
+        TEST(queries_answer_or_say_why_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
