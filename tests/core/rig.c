@@ -116,14 +116,22 @@ static void end(struct rig *r)
     r->told.n = 0;
 }
 
+/* Rigs of tests that failed stay here, so that a leak checker finds nothing to say about them. */
+static struct rig *living;
+
 void rig_on_both(void (*body)(struct rig *r))
 {
     for (enum aoi_index index = AOI_INDEX_GRID; index <= AOI_INDEX_CROSSLIST; index++) {
-        struct rig r = {.index = index};
-        begin(&r, NULL, NULL);
-        body(&r);
-        end(&r);
-        array_clear(&r.told);
+        struct rig *r = mem_zalloc(sizeof *r);
+        r->index = index;
+        r->next = living;
+        living = r;
+        begin(r, NULL, NULL);
+        body(r);
+        end(r);
+        array_clear(&r->told);
+        living = r->next;
+        free(r);
     }
 }
 

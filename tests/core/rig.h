@@ -25,6 +25,7 @@ struct rig {
     enum aoi_index index;
     bool places;           /* texts have positions */
     ARRAY(struct rig_told) told;
+    struct rig *next;
 };
 
 /* Defines a test that runs on both indexes, on a 2D box space with cells of 32 unless it calls rig_space(). */
