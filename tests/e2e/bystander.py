@@ -50,7 +50,7 @@ class Bystander(Connection):
             self.next(until - time.monotonic())
 
 
-def only(d, connection):
+def only(connection):
     """All other connections are gone, and so is what they owned."""
     eventually(lambda: connection.query(stats=pb.StatsQuery()).connections == 1, "the other connections are gone")
     stats = connection.query(stats=pb.StatsQuery())
