@@ -121,7 +121,7 @@ struct aoi_delta {
 };
 
 /* What aoi_delta_bytes() reckons for each item beside payload bytes: at least what the wire takes. */
-#define AOI_DELTA_OVERHEAD 64
+#define AOI_DELTA_OVERHEAD 192
 #define AOI_ENTER_BYTES 36
 #define AOI_UPDATE_BYTES 24
 
