@@ -6,9 +6,8 @@
 #include "server/server.h"
 #include "wire/frame.h"
 
-/* A turn also ends when its frames have made so many bytes of replies, or took so long: the next connection has its turn. */
+/* A connection's turn also ends when its frames have made so many bytes of replies, or took server_turn_ns(). */
 #define TURN_OUT_BYTES ((uint64_t)1024 * 1024)
-#define TURN_NS ((uint64_t)4 * 1000 * 1000)
 /* A closing socket gets so long to take its last bytes, and its peer to see them and to close. */
 #define CLOSE_WAIT_MS 2000
 #define DRAIN_WAIT_MS 250
@@ -115,7 +114,7 @@ static bool blocked(struct conn *conn)
 static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, bool *more)
 {
     struct session *session = &conn->session;
-    uint64_t began_ns = uv_hrtime(), out_most = outbox_bytes(&session->out) + TURN_OUT_BYTES;
+    uint64_t end_ns = uv_hrtime() + server_turn_ns(conn->server), out_most = outbox_bytes(&session->out) + TURN_OUT_BYTES;
     size_t used = 0;
     while (used < len && session->state != SESSION_CLOSING && !blocked(conn)) {
         struct frame frame;
@@ -128,7 +127,7 @@ static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, b
         }
         dispatch_frame(&conn->server->dispatch, session, data + used + frame.header_len, frame.body_len);
         used += frame.header_len + frame.body_len;
-        if (outbox_bytes(&session->out) > out_most || uv_hrtime() - began_ns > TURN_NS) {
+        if (outbox_bytes(&session->out) > out_most || uv_hrtime() > end_ns) {
             *more = used < len;
             break;
         }
@@ -140,8 +139,11 @@ static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, b
 static void take_input(struct conn *conn, const char *data, size_t len, bool more)
 {
     struct buf *in = &conn->in;
-    size_t used;
-    if (data != NULL && buf_len(in) == 0) {
+    size_t used = 0;
+    if (data != NULL && server_turn_over(conn->server)) {
+        buf_append(in, data, len);
+        more = true;
+    } else if (data != NULL && buf_len(in) == 0) {
         used = apply_frames(conn, (const uint8_t *)data, len, &more);
         buf_append(in, data + used, len - used);
     } else {

@@ -10,6 +10,10 @@
 #define BACKLOG 511
 /* Open files beside the connections that count: standard streams, libuv's own, the listener, refused connections. */
 #define OTHER_FILES (24 + SERVER_REFUSED_MAX)
+/* Input of one connection at once, by how many wait for theirs; and of all in one turn of the loop. */
+#define TURN_MIN_NS ((uint64_t)250 * 1000)
+#define TURN_MAX_NS ((uint64_t)4 * 1000 * 1000)
+#define TURN_ALL_NS ((uint64_t)12 * 1000 * 1000)
 #define DRAIN_TICK_MS 50
 /* What a client sent before it could hear of the end is still answered. */
 #define DRAIN_GRACE_MS 100
@@ -49,17 +53,38 @@ void server_start_tick(struct server *server)
     uv_timer_start(&server->tick, on_tick, SERVER_TICK_MS, SERVER_TICK_MS);
 }
 
+uint64_t server_turn_ns(const struct server *server)
+{
+    uint64_t share_ns = TURN_ALL_NS / (server->waiting.n + 1);
+    return share_ns < TURN_MIN_NS ? TURN_MIN_NS : share_ns > TURN_MAX_NS ? TURN_MAX_NS : share_ns;
+}
+
+bool server_turn_over(struct server *server)
+{
+    uint64_t now_ns = uv_hrtime();
+    if (server->turn_began_ns == 0) server->turn_began_ns = now_ns;
+    return now_ns - server->turn_began_ns > TURN_ALL_NS;
+}
+
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct server *server = prepare->data;
+    server->turn_began_ns = 0;
+}
+
+/* First come, first served; who is not reached has his turn in the next one of the loop. */
 static void on_turn(uv_idle_t *idle)
 {
     struct server *server = idle->data;
-    uint32_t n = server->waiting.n;
-    for (uint32_t i = 0; i < n; i++) {
-        if (server->waiting.at[i] == NULL) continue; /* dropped meanwhile */
-        conn_turn(server->waiting.at[i]);
+    uint32_t n = server->waiting.n, done = 0;
+    server->turn_began_ns = 0;
+    for (; done < n && !server_turn_over(server); done++) {
+        if (server->waiting.at[done] == NULL) continue; /* dropped meanwhile */
+        conn_turn(server->waiting.at[done]);
         server_settle(server);
     }
-    server->waiting.n -= n;
-    memmove(server->waiting.at, server->waiting.at + n, server->waiting.n * sizeof server->waiting.at[0]);
+    server->waiting.n -= done;
+    memmove(server->waiting.at, server->waiting.at + done, server->waiting.n * sizeof server->waiting.at[0]);
     if (server->waiting.n == 0) uv_idle_stop(idle);
 }
 
@@ -102,7 +127,9 @@ static void init_handles(struct server *server)
     CHECK(uv_timer_init(server->loop, &server->tick) == 0);
     CHECK(uv_timer_init(server->loop, &server->drain_timer) == 0);
     CHECK(uv_idle_init(server->loop, &server->turn) == 0);
-    server->listener.data = server->tick.data = server->drain_timer.data = server->turn.data = server;
+    CHECK(uv_prepare_init(server->loop, &server->prepare) == 0);
+    server->listener.data = server->tick.data = server->drain_timer.data = server->turn.data = server->prepare.data = server;
+    CHECK(uv_prepare_start(&server->prepare, on_prepare) == 0);
 }
 
 int server_init(struct server *server, uv_loop_t *loop, struct config *config, char *err)
@@ -180,6 +207,7 @@ void server_finish(struct server *server)
     close_handle((uv_handle_t *)&server->tick);
     close_handle((uv_handle_t *)&server->drain_timer);
     close_handle((uv_handle_t *)&server->turn);
+    close_handle((uv_handle_t *)&server->prepare);
     if (server->world == NULL) return;
     aoi_world_free(server->world); /* and with it the spaces' timers */
     server->world = NULL;

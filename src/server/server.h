@@ -24,6 +24,7 @@ struct server {
     uv_timer_t tick;        /* runs while there are connections */
     uv_timer_t drain_timer; /* runs while draining */
     uv_idle_t turn;         /* runs while a connection waits for its next turn */
+    uv_prepare_t prepare;   /* runs before the loop polls: a new turn begins */
 
     struct metrics metrics;
     struct outbox_limits out_limits;
@@ -35,6 +36,7 @@ struct server {
 
     ARRAY(struct conn *) conns;   /* all whose sockets are open */
     ARRAY(struct conn *) waiting; /* for their next turn */
+    uint64_t turn_began_ns;       /* of the first input in this turn of the loop; 0: none yet */
     uint32_t refused;             /* conns that do not count towards max_connections */
     uint64_t clock_ms;            /* for the connections' timeouts: runs with the ticks, at most two of them at once, so that time
                                      which the daemon spent without reading is not counted against its peers */
@@ -61,6 +63,9 @@ void server_finish(struct server *server);
 void server_settle(struct server *server);
 
 void server_start_tick(struct server *server);
+/* How long one connection's input may take now, and whether all the input of this turn of the loop has taken long enough. */
+uint64_t server_turn_ns(const struct server *server);
+bool server_turn_over(struct server *server);
 /* conn waits for its next turn. */
 void server_wait_turn(struct server *server, struct conn *conn);
 
