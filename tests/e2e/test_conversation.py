@@ -679,6 +679,8 @@ def a_radius_query_is_by_euclidean_distance_in_any_shape():
 def the_readme_s_first_conversation_works_as_written():
     with Daemon() as d:
         script = os.path.join(ROOT, "tests", "e2e", "first_conversation.py")
+        with open(script) as example, open(os.path.join(ROOT, "README.md")) as readme:
+            assert example.read() in readme.read(), "README.md shows another first conversation than the one that is tested"
         env = dict(os.environ, PYTHONPATH=aoi.GENERATED)
         out = subprocess.run([sys.executable, script, str(d.port)], env=env, capture_output=True, text=True, timeout=60, check=False)
         assert out.returncode == 0, out.stderr
