@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "core/space.h"
 #include "model.h"
 
 #define KINDS 48 /* index x dimensions x shape x extra x bounded */
@@ -25,6 +26,12 @@ const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "abort_on_error=1:handle_abort=0";
+}
+
+const char *__ubsan_default_options(void);
+const char *__ubsan_default_options(void)
+{
+    return "abort_on_error=1:print_stacktrace=1";
 }
 #endif
 
@@ -460,6 +467,19 @@ static const struct {
     {450, do_move}, {90, do_add}, {40, do_remove}, {30, do_there_and_back}, {90, do_entity_state}, {110, do_subscription}, {30, do_viewport}, {25, do_player}, {30, do_query}, {2, do_space},
 };
 
+/* Some spaces have been there for years: the 32-bit serials of their flushes are about to wrap. (Then a player that is being skipped is told everything again,
+ * and the indexes may differ in whom they find worth a look: not for lockstep.) */
+static void age(struct run *r)
+{
+    struct aoi_space *space = aoi_space_find(r->m.world, 1);
+    bool old = percent(r, 30);
+    uint32_t left = below(r, 60);
+    if (old && !r->lockstep) {
+        space->serial = UINT32_MAX - left;
+        space->mark_serial = UINT32_MAX - 5 * left;
+    }
+}
+
 static void step(struct run *r)
 {
     struct model_space *s = model_space(&r->m, 1);
@@ -467,6 +487,7 @@ static void step(struct run *r)
     if (model_space(&r->m, 1) == NULL && r->m.spaces.n < r->m.limits.max_spaces) {
         trace(r, "create s1");
         model_space_create(&r->m, below(r, 3), 1, &r->set, false);
+        age(r);
         return;
     }
     uint32_t dice = below(r, 1000);
@@ -489,7 +510,7 @@ static void run_init(struct run *r, uint64_t seed, unsigned kind, bool lockstep)
     for (uint32_t a = 0; a < 3; a++) r->origin[a] = percent(r, 70) ? origin : 0;
     r->unit = units[below(r, 7)];
     r->set = kind_settings(r, kind);
-    bool crowd = percent(r, 12);
+    bool crowd = percent(r, 8);
     r->target = crowd ? 400 : 20 + below(r, 40);
     r->ids = r->target + r->target / 2;
     r->players = crowd ? 60 : 10;
@@ -499,6 +520,10 @@ static void run_init(struct run *r, uint64_t seed, unsigned kind, bool lockstep)
     model_init(&r->m, &limits);
     r->m.on_delta = lockstep ? on_delta : NULL;
     r->m.on_delta_ctx = r;
+    current = r;
+    step(r); /* makes space 1 */
+    for (uint32_t i = 0; crowd && i < 400; i++) do_add(r, r->m.spaces.at[0]);
+    for (uint32_t i = 0; crowd && i < 400; i++) do_subscription(r, r->m.spaces.at[0]);
 }
 
 static void run_to_end(struct run *r, unsigned commands_n)
@@ -540,7 +565,7 @@ static uint64_t the_seed(void)
 static void every_delta_and_reply_of_random_commands_is_what_brute_force_gives(void **state)
 {
     (void)state;
-    uint64_t seed = the_seed(), total = from_environment("AOI_COMMANDS", 960000), only = from_environment("AOI_KIND", KINDS);
+    uint64_t seed = the_seed(), total = from_environment("AOI_COMMANDS", 600000), only = from_environment("AOI_KIND", KINDS);
     uint64_t flushes = 0, deltas = 0, enters = 0, leaves = 0, updates = 0, pairs = 0;
     const unsigned part = 2000; /* commands of a world, then another one with other cells, origin, limits */
     for (unsigned kind = 0; kind < KINDS; kind++) {
@@ -568,7 +593,7 @@ static void every_delta_and_reply_of_random_commands_is_what_brute_force_gives(v
 static void a_grid_and_a_crosslist_tell_the_same_deltas_in_lockstep(void **state)
 {
     (void)state;
-    uint64_t seed = the_seed() + 1, commands_n = from_environment("AOI_COMMANDS", 960000) / 160;
+    uint64_t seed = the_seed() + 1, commands_n = from_environment("AOI_COMMANDS", 600000) / 160;
     for (unsigned kind = 0; kind < KINDS; kind += 2) {
         struct run *grid = mem_zalloc(sizeof *grid), *cross = mem_zalloc(sizeof *cross);
         run_init(grid, seed, kind, true);
@@ -579,7 +604,7 @@ static void a_grid_and_a_crosslist_tell_the_same_deltas_in_lockstep(void **state
         assert_int_equal(cross->set.index, AOI_INDEX_CROSSLIST);
         assert_int_equal(grid->log_n, cross->log_n);
         for (uint32_t i = 0; i < grid->log_n; i++) {
-            if (grid->log[i] != cross->log[i]) fail_msg("AOI_SEED=%llu kind %u: flush %u differs", (unsigned long long)(seed - 1), kind, i);
+            if (grid->log[i] != cross->log[i]) model_fail("AOI_SEED=%llu kind %u: flush %u differs", (unsigned long long)(seed - 1), kind, i);
         }
         run_clear(grid);
         run_clear(cross);
