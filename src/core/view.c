@@ -117,6 +117,7 @@ static inline __attribute__((always_inline)) void sort_rows(struct aoi__look *k,
 
 static void sort_found(struct aoi__look *k, const uint32_t *found, uint32_t n, uint64_t mask)
 {
+    if (n == 0) return;
     array_reserve(&k->s->come, k->s->come.n + n);
     if (k->space->dims == 2 && !k->space->set.extra)
         sort_rows(k, found, n, mask, true);
@@ -154,7 +155,7 @@ static void gather(struct aoi__look *k)
     struct aoi__player *p = k->p;
     s->kept.n = s->come.n = 0;
     s->updates.n = 0;
-    array_reserve(&s->kept, p->told.n);
+    array_reserve(&s->kept, (size_t)p->told.n + 1); /* never NULL, which C allows no offset to, not even 0 */
     aoi__rows_reserve(&s->updates, (size_t)p->told.n + 1); /* a row may be written and not counted */
     mark_told(k);
     for (uint32_t i = 0; i < p->units.n; i++) gather_watch(k, p->units.at[i].watch);

@@ -16,7 +16,7 @@
 /* On a block of exactly len bytes, so that AddressSanitizer sees a read past the end. */
 static enum frame_status next(const void *bytes, size_t len, size_t max, struct frame *f)
 {
-    uint8_t *exact = malloc(len > 0 ? len : 1);
+    uint8_t *exact = calloc(1, len > 0 ? len : 1);
     if (len > 0) memcpy(exact, bytes, len);
     enum frame_status status = frame_next(exact, len, max, f);
     free(exact);
