@@ -1,6 +1,8 @@
 /* deliver.c: the core's sink: delta -> owner -> session -> outbox. */
 #include "server/deliver.h"
 
+#include "server/flusher.h"
+
 #define CLOSED_KEPT 1024 /* elements; a space of a million players that ends is not paid for ever after */
 
 static size_t room(void *ctx, aoi_owner owner)
@@ -32,7 +34,7 @@ static void take_delta(void *ctx, const struct aoi_delta *delta)
         .space = delta->space,
         .flush = delta->flush,
         .tag = delta->tag,
-        .time_us = delta->time_us,
+        .time_us = flusher_time_us(),
         .player = delta->player,
         .seq = delta->seq,
         .owner = delta->owner,

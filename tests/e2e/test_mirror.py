@@ -16,7 +16,7 @@ FLUSHES = 120
 MOVER, GATEWAY = 1, 2
 SHAPES = {"box": pb.SHAPE_BOX, "sphere": pb.SHAPE_SPHERE, "cells": pb.SHAPE_CELLS}
 INDEXES = {"grid": pb.INDEX_GRID, "crosslist": pb.INDEX_CROSSLIST}
-RADII = (0.0, 0.1, 3.0, 10.0, 10.0, 25.5, 32.0, 40.0, 300.0, 1e-42)
+RADII = (0.0, 0.1, 0.3, 3.0, 12.3, 10.0, 10.0, 25.5, 32.0, 40.0, 300.0, 1e-42)
 
 
 class Run:
