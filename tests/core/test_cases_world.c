@@ -362,6 +362,56 @@ CASE(queries_answer_by_layers_and_positions_of_now_and_pages_of_any_size_agree)
     assert_false(model_flush(&r->m, r->s));
 }
 
+/* Places of which the grid's block has the key of the block at zero (blocks.c: x and y xor a multiple of z, less the top bit), here for blocks of 1/16. If the
+ * key is reckoned otherwise one day, this tests nothing, and does no harm. */
+static uint32_t alike(float pos[][3], uint32_t want)
+{
+    uint32_t n = 1;
+    for (uint32_t z = 1; z < 1u << 22 && n < want; z++) {
+        uint64_t key = z * 0x9E3779B97F4A7C15u;
+        int32_t x = (int32_t)(uint32_t)(key >> 32 << 1) >> 1, y = (int32_t)(uint32_t)key; /* x: the top bit does not count */
+        const int32_t most = 1 << 24; /* a float holds it, and a sixteenth of it */
+        if (x < -most || x >= most || y < -most || y >= most) continue;
+        const float at[3] = {(float)x / 16, (float)y / 16, (float)z / 16};
+        memcpy(pos[n++], at, sizeof at);
+    }
+    return n;
+}
+
+CASE(places_that_share_a_hash_key_are_kept_apart)
+{
+    enum { N = 12 };
+    float pos[N][3] = {{0}};
+    assert_int_equal(alike(pos, N), N);
+    rig_space(r, &(struct aoi_settings){.dimensions = 3, .cell_size = 1.0 / 64}, NULL);
+    for (int round = 0; round < 6; round++) {
+        for (uint64_t k = 0; k < N; k++) { /* in another order each time */
+            struct aoi_entity e = {.id = 1 + (k * 5 + (uint64_t)round) % N, .radius = 0.01f};
+            memcpy(e.pos, pos[e.id - 1], sizeof e.pos);
+            assert_int_equal(model_entity_add(&r->m, r->s, 1, AOI_ADD_NEW, &e), AOI_OK);
+            rig_subscribe(r, e.id, e.id);
+            assert_int_equal(model_query_box(&r->m, r->s, e.pos, e.pos, 0, 10), 1);
+        }
+        rig_flush(r);
+        assert_int_equal(r->told.n, 0); /* each is alone */
+        struct aoi_entity guest = {.id = 100};
+        for (uint64_t k = 0; k < N; k++) {
+            memcpy(guest.pos, pos[k], sizeof guest.pos);
+            assert_int_equal(model_entity_add(&r->m, r->s, 1, k == 0 ? AOI_ADD_NEW : AOI_ADD_UPSERT, &guest), AOI_OK);
+            rig_flush(r);
+            assert_int_equal(rig_told(r, k + 1)->enters, 1);
+            assert_int_equal(r->told.n, k == 0 ? 1 : 2);
+            aoi_validate(r->m.world);
+        }
+        rig_remove(r, 100);
+        for (uint64_t k = 0; k < N; k++) {
+            rig_remove(r, 1 + (k * 7 + (uint64_t)round) % N);
+            aoi_validate(r->m.world);
+        }
+        rig_flush(r);
+    }
+}
+
 CASE(count_tells_how_many_players_an_event_in_the_box_would_reach)
 {
     for (uint32_t shape = AOI_SHAPE_BOX; shape <= AOI_SHAPE_CELLS; shape++) {
@@ -394,6 +444,7 @@ int main(void)
         cmocka_unit_test(what_lies_in_the_area_throughout_the_paging_comes_exactly_once),
         cmocka_unit_test(a_view_is_paged_while_flushes_change_it_and_what_stays_comes_exactly_once),
         cmocka_unit_test(queries_answer_by_layers_and_positions_of_now_and_pages_of_any_size_agree),
+        cmocka_unit_test(places_that_share_a_hash_key_are_kept_apart),
         cmocka_unit_test(count_tells_how_many_players_an_event_in_the_box_would_reach),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
