@@ -3,6 +3,7 @@
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+
 #define MAX_WORDS 256
+#define INPUT_BYTES ((size_t)4096) /* read from standard input at a time */
 #define DEFAULT_TIMEOUT_MS 5000
 
 volatile sig_atomic_t aoictl_stop; /* set by the signal handler alone */
@@ -182,12 +186,42 @@ static int split_words(char *line, char **words)
     }
 }
 
+/* The next line of standard input, ended by a 0 instead of its newline; deltas are handled and the connection is kept alive meanwhile. NULL: no more, or the
+ * connection has failed, and so does the script. */
+static char *next_line(struct aoictl *ctl, struct buf *in, int *worst)
+{
+    uint32_t idle_ms = libaoi_welcome(ctl->c)->idle_timeout_ms;
+    for (bool ended = false; !aoictl_stop;) {
+        char *at = (char *)in->at + in->start, *newline = buf_len(in) ? memchr(at, '\n', buf_len(in)) : NULL;
+        if (newline || (ended && buf_len(in))) {
+            size_t len = newline ? (size_t)(newline - at) : buf_len(in);
+            at[len] = '\0'; /* there is room: see below */
+            in->start += newline ? len + 1 : len;
+            return at;
+        }
+        if (ended) return NULL;
+        struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = libaoi_fd(ctl->c), .events = POLLIN}};
+        int ready = poll(fds, 2, idle_ms ? (int)(idle_ms / 3) : -1);
+        if (ready == 0) libaoi_ping(ctl->c, 0);
+        if (libaoi_poll(ctl->c, 0) < 0) {
+            *worst = aoictl_call_failed(ctl);
+            return NULL;
+        }
+        if (ready <= 0 || !fds[0].revents) continue;
+        uint8_t *room = buf_reserve(in, INPUT_BYTES + 1);
+        ssize_t n = read(STDIN_FILENO, room, INPUT_BYTES);
+        ended = n <= 0;
+        if (n > 0) in->end += (size_t)n;
+    }
+    return NULL;
+}
+
 static int run_script(struct aoictl *ctl)
 {
-    char *line = NULL, *words[MAX_WORDS];
-    size_t size = 0;
+    char *words[MAX_WORDS], *line;
+    struct buf in = {0};
     int worst = AOICTL_OK;
-    while (!aoictl_stop && getline(&line, &size, stdin) >= 0) {
+    while (!aoictl_stop && (line = next_line(ctl, &in, &worst)) != NULL) {
         ctl->line++;
         int n = split_words(line, words), status = AOICTL_OK;
         if (n < 0)
@@ -196,9 +230,8 @@ static int run_script(struct aoictl *ctl)
             status = run_verb(ctl, n, words);
         if (status > worst) worst = status;
         fflush(stdout);
-        if (libaoi_poll(ctl->c, 0) < 0) break;
     }
-    free(line);
+    buf_clear(&in);
     ctl->line = 0;
     return worst;
 }

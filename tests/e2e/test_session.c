@@ -266,7 +266,10 @@ static void a_view_that_grows_by_fifty_thousand_comes_in_legal_parts(void **stat
     struct client *mover = rig_client(&rig), *eye = rig_client(&rig), *other = rig_client(&rig);
     libaoi_create_space(mover->c, SPACE, &(struct libaoi_settings){.extra = true}, false);
     eye->record = false;
-    for (uint64_t id = 1; id <= 50000; id++) add(mover, SPACE, id, (float)(id % 250) * 100 + 50, (float)(id / 250) * 100 + 50, 0);
+    for (uint64_t id = 1; id <= 50000; id++) {
+        uint64_t row = id / 250;
+        add(mover, SPACE, id, (float)(id % 250) * 100 + 50, (float)row * 100 + 50, 0);
+    }
     add(mover, SPACE, 100000, 0, 0, 10);
     client_ok(mover);
     libaoi_subscribe(eye->c, SPACE, P, 100000, false);
@@ -359,7 +362,8 @@ static void the_client_cuts_batches_into_frames_that_the_daemon_takes(void **sta
     for (uint64_t i = 0; i < N; i++) {
         ids[i] = i + 1;
         x[i] = (float)(i % 100);
-        y[i] = (float)(i / 100);
+        uint64_t row = i / 100;
+        y[i] = (float)row;
         extra[i] = (uint32_t)i;
         const struct libaoi_entity e = {.id = ids[i], .pos = {1, 1}, .payload = payload, .payload_len = i % 100 ? i % 7 : 4096};
         assert_int_equal(libaoi_add(a->c, SPACE, LIBAOI_ADD_NEW, &e), 0);
