@@ -265,7 +265,8 @@ static bool check_player(const struct model *m, struct model_space *s, struct mo
         if (what == NULL) continue;
         left = true;
         t->owed |= late;
-        REQUIRE(room == 0 || (late && room < MODEL_NO_LIMIT), "flush %llu: player %llu got no %s of %llu", flush, id, what, (unsigned long long)t->id);
+        REQUIRE(room == 0 || (late && room < MODEL_NO_LIMIT), "flush %llu: player %llu got no %s of %llu", flush, id, what,
+                (unsigned long long)t->id);
     }
     for (uint32_t i = 0; i < s->entities.n; i++) {
         const struct model_entity *e = &s->entities.at[i];
@@ -305,7 +306,8 @@ bool model_flush(struct model *m, struct model_space *s)
     for (int o = 0; o < MODEL_OWNERS; o++) limited |= m->room_min[o] < MODEL_NO_LIMIT;
     REQUIRE(info.pending || !left, "work is left, but not reported as pending");
     REQUIRE(limited || !info.pending, "pending, but nobody was short of room");
-    REQUIRE(aoi_space_dirty(model_core_space(m, s)) == info.pending, "dirty after a flush is %d, pending %d", aoi_space_dirty(model_core_space(m, s)), info.pending);
+    REQUIRE(aoi_space_dirty(model_core_space(m, s)) == info.pending, "dirty after a flush is %d, pending %d", aoi_space_dirty(model_core_space(m, s)),
+            info.pending);
     check_stats(m, s);
     return info.pending;
 }

@@ -45,7 +45,6 @@ static uint32_t lower_bound(const void *at, uint32_t n, size_t size, uint64_t id
     return lo;
 }
 
-
 struct model_entity *model_entity(const struct model_space *s, uint64_t id)
 {
     uint32_t i = lower_bound(s->entities.at, s->entities.n, sizeof *s->entities.at, id);
@@ -216,7 +215,8 @@ void model_clear(struct model *m)
 static int judge(struct model *m, const char *what, uint64_t id, int rc, unsigned faults, uint32_t closed)
 {
     unsigned right = faults == 0 ? CODE(AOI_OK) : faults;
-    REQUIRE(rc <= 0 && rc >= AOI_ELIMIT && (right >> -rc & 1), "%s of %llu returned %d; allowed are the bits of 0x%x", what, (unsigned long long)id, rc, right);
+    REQUIRE(rc <= 0 && rc >= AOI_ELIMIT && (right >> -rc & 1), "%s of %llu returned %d; allowed are the bits of 0x%x", what, (unsigned long long)id,
+            rc, right);
     uint32_t expected = rc == AOI_OK ? closed : 0;
     REQUIRE(m->closed_n == expected, "%s of %llu closed %u players, not %u", what, (unsigned long long)id, m->closed_n, expected);
     m->closed_n = 0;
@@ -247,7 +247,8 @@ int model_space_create(struct model *m, aoi_owner owner, uint64_t id, const stru
     struct model_space *s = mem_zalloc(sizeof *s);
     *s = (struct model_space){.id = id, .owner = owner, .set = set, .dims = set.dimensions};
     *array_add(&m->spaces) = s;
-    REQUIRE(equal_settings(aoi_space_settings(model_core_space(m, s)), &set) && aoi_space_owner(model_core_space(m, s)) == owner, "the space is not as it was made");
+    REQUIRE(equal_settings(aoi_space_settings(model_core_space(m, s)), &set) && aoi_space_owner(model_core_space(m, s)) == owner,
+            "the space is not as it was made");
     return rc;
 }
 
@@ -403,7 +404,8 @@ int model_entity_get(struct model *m, struct model_space *s, uint64_t id)
     if (rc != AOI_OK) return rc;
     uint32_t subscribers = 0;
     for (uint32_t i = 0; i < s->players.n; i++) subscribers += find_unit(&s->players.at[i], id) != NULL;
-    struct model_value v = {.extra = out.extra, .layers = out.layers, .payload_len = out.payload_len, .payload_hash = model_hash(out.payload, out.payload_len)};
+    struct model_value v = {
+        .extra = out.extra, .layers = out.layers, .payload_len = out.payload_len, .payload_hash = model_hash(out.payload, out.payload_len)};
     memcpy(v.pos, out.pos, sizeof v.pos);
     bool right = out.id == id && model_same_place(s, &v, &e->v) && v.layers == e->v.layers && model_same_payload(&v, &e->v);
     for (uint32_t a = 0; a < s->dims; a++) right &= !signbit(v.pos[a]) || v.pos[a] < 0;
@@ -540,7 +542,8 @@ static uint32_t check_page(const struct model *m, const struct model_space *s, u
     REQUIRE(rows->next == 0 || (beyond > 0 && rows->n == limit), "a next page for nothing");
     for (size_t i = 0; i < rows->n; i++) {
         struct model_entity *e = model_entity(s, rows->id[i]);
-        REQUIRE(e != NULL && e->seen && e->id > cursor && e->id <= last, "row %llu does not belong here or comes twice", (unsigned long long)rows->id[i]);
+        REQUIRE(e != NULL && e->seen && e->id > cursor && e->id <= last, "row %llu does not belong here or comes twice",
+                (unsigned long long)rows->id[i]);
         e->seen = false; /* a second row of it is one too many */
         if (!values) continue;
         struct model_value v = {.pos = {rows->x[i], rows->y[i], s->dims == 3 ? rows->z[i] : 0}, .extra = s->set.extra ? rows->extra[i] : 0};
@@ -576,12 +579,13 @@ int model_query_radius(struct model *m, struct model_space *s, const float cente
 {
     unsigned faults = box_faults(s->dims, center, center) | (isfinite(radius) && radius >= 0 ? 0 : CODE(AOI_EINVAL));
     for (uint32_t i = 0; i < s->entities.n; i++)
-        s->entities.at[i].seen =
-            faults == 0 && wanted(&s->entities.at[i], layers) && distance2(s->dims, s->entities.at[i].v.pos, center) <= (double)radius * (double)radius;
+        s->entities.at[i].seen = faults == 0 && wanted(&s->entities.at[i], layers) &&
+                                 distance2(s->dims, s->entities.at[i].v.pos, center) <= (double)radius * (double)radius;
     int found = 0;
     uint64_t cursor = 0;
     do {
-        int rc = judge(m, "radius query", cursor, aoi_query_radius(model_core_space(m, s), center, radius, layers, cursor, limit, &m->rows), faults, 0);
+        int rc = judge(m, "radius query", cursor, aoi_query_radius(model_core_space(m, s), center, radius, layers, cursor, limit, &m->rows), faults,
+                       0);
         if (rc != AOI_OK) return rc;
         found += (int)check_page(m, s, cursor, limit, true);
         cursor = m->rows.next;
@@ -649,7 +653,8 @@ int model_query_view(struct model *m, struct model_space *s, uint64_t player, si
         cursor = m->rows.next;
         for (size_t i = 0; i < m->rows.n; i++) {
             uint64_t id = m->rows.id[i];
-            REQUIRE(model_told(p, id) != NULL && id > before && (cursor == 0 || id <= cursor), "row %llu does not belong here", (unsigned long long)id);
+            REQUIRE(model_told(p, id) != NULL && id > before && (cursor == 0 || id <= cursor), "row %llu does not belong here",
+                    (unsigned long long)id);
             for (size_t k = 0; k < i && i < 100; k++) REQUIRE(m->rows.id[k] != id, "row %llu comes twice", (unsigned long long)id);
         }
         found += (uint32_t)m->rows.n;

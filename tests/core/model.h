@@ -80,7 +80,7 @@ struct model {
 
     struct model_space *flushing;
     uint64_t tag, time_us;
-    uint32_t closed_n; /* closed deltas since the last command */
+    uint32_t closed_n;                                        /* closed deltas since the last command */
     uint64_t enters, leaves, updates, deltas, flushes, pairs; /* pairs: sizes of views, summed over the flushes */
 
     void (*on_delta)(void *ctx, const struct aoi_delta *delta); /* after it was judged; NULL: nobody listens */

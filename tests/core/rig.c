@@ -3,8 +3,7 @@
 
 struct aoi_limits rig_limits(void)
 {
-    return (struct aoi_limits){
-        .max_spaces = 16, .max_entities = 1000000, .max_players = 10000, .max_units = 1024, .max_payload = 4096};
+    return (struct aoi_limits){.max_spaces = 16, .max_entities = 1000000, .max_players = 10000, .max_units = 1024, .max_payload = 4096};
 }
 
 struct token {

@@ -23,19 +23,19 @@ struct rig {
     struct model m;
     struct model_space *s; /* space 1 */
     enum aoi_index index;
-    bool places;           /* texts have positions */
+    bool places; /* texts have positions */
     ARRAY(struct rig_told) told;
     struct rig *next;
 };
 
 /* Defines a test that runs on both indexes, on a 2D box space with cells of 32 unless it calls rig_space(). */
-#define CASE(name)                       \
-    static void name##_(struct rig *r);  \
-    static void name(void **state)       \
-    {                                    \
-        (void)state;                     \
-        rig_on_both(name##_);            \
-    }                                    \
+#define CASE(name)                      \
+    static void name##_(struct rig *r); \
+    static void name(void **state)      \
+    {                                   \
+        (void)state;                    \
+        rig_on_both(name##_);           \
+    }                                   \
     static void name##_(struct rig *r)
 void rig_on_both(void (*body)(struct rig *r));
 

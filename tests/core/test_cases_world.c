@@ -49,7 +49,8 @@ static void settings_out_of_range_are_refused_with_the_reason(void **state)
         assert_int_equal(aoi_space_create(world, 1, 1, &bad[i], false), AOI_EINVAL);
         assert_null(aoi_space_find(world, 1));
     }
-    const struct aoi_settings good[] = {{.cell_size = AOI_CELL_SIZE_MIN}, {.cell_range = 64}, {.bounded = true}, {.bounded = true, .max = {1, 1}, .max[2] = NAN}};
+    const struct aoi_settings good[] = {
+        {.cell_size = AOI_CELL_SIZE_MIN}, {.cell_range = 64}, {.bounded = true}, {.bounded = true, .max = {1, 1}, .max[2] = NAN}};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct aoi_settings set = good[i];
         const char *why = NULL;
@@ -176,7 +177,7 @@ CASE(an_owner_that_ends_takes_its_entities_players_and_spaces_and_everybody_sees
     assert_int_equal(model_query_box(&r->m, r->s, (const float[3]){-1e6f, -1e6f, 0}, (const float[3]){1e6f, 1e6f, 0}, 0, 1000), 1);
     assert_int_equal(model_space_destroy(&r->m, 1, false, 3), AOI_EOWNER);
     assert_int_equal(model_space_destroy(&r->m, 1, true, 3), AOI_OK); /* persistent, but not of the configuration */
-    model_owner_end(&r->m, 2, true); /* again, with nothing left */
+    model_owner_end(&r->m, 2, true);                                  /* again, with nothing left */
     model_owner_end(&r->m, 7, false);
 }
 
@@ -343,7 +344,8 @@ CASE(queries_answer_by_layers_and_positions_of_now_and_pages_of_any_size_agree)
 {
     rig_space(r, &(struct aoi_settings){.dimensions = 3, .extra = true}, NULL);
     for (uint64_t id = 1; id <= 120; id++) {
-        struct aoi_entity e = {.id = id % 3 ? id : UINT64_MAX - id, .pos = {(float)(id % 7), (float)(id % 11), (float)(id % 13)}, .extra = (uint32_t)id};
+        struct aoi_entity e = {
+            .id = id % 3 ? id : UINT64_MAX - id, .pos = {(float)(id % 7), (float)(id % 11), (float)(id % 13)}, .extra = (uint32_t)id};
         assert_int_equal(model_entity_add(&r->m, r->s, 1, AOI_ADD_NEW, &e), AOI_OK);
         assert_int_equal(model_entity_set_layers(&r->m, r->s, 1, e.id, (uint32_t)id % 5), AOI_OK);
     }
@@ -370,7 +372,7 @@ static uint32_t alike(float pos[][3], uint32_t want)
     for (uint32_t z = 1; z < 1u << 22 && n < want; z++) {
         uint64_t key = z * 0x9E3779B97F4A7C15u;
         int32_t x = (int32_t)(uint32_t)(key >> 32 << 1) >> 1, y = (int32_t)(uint32_t)key; /* x: the top bit does not count */
-        const int32_t most = 1 << 24; /* a float holds it, and a sixteenth of it */
+        const int32_t most = 1 << 24;                                                     /* a float holds it, and a sixteenth of it */
         if (x < -most || x >= most || y < -most || y >= most) continue;
         const float at[3] = {(float)x / 16, (float)y / 16, (float)z / 16};
         memcpy(pos[n++], at, sizeof at);

@@ -86,7 +86,8 @@ static void on_abort(int signal_number)
     const struct run *r = current;
     if (r != NULL) {
         const struct aoi_settings *s = &r->set;
-        fprintf(stderr, "\nAOI_SEED=%llu AOI_KIND=%u step %u; space: %uD index %u shape %u cell %g range %u bounded %d extra %d, origin %g, unit %g\n",
+        fprintf(stderr,
+                "\nAOI_SEED=%llu AOI_KIND=%u step %u; space: %uD index %u shape %u cell %g range %u bounded %d extra %d, origin %g, unit %g\n",
                 (unsigned long long)r->seed, r->kind, r->step, s->dimensions, s->index, s->shape, s->cell_size, s->cell_range, s->bounded, s->extra,
                 (double)r->origin[0], (double)r->unit);
         for (unsigned i = r->step < TRACE ? 0 : r->step - TRACE + 1; i <= r->step; i++) fprintf(stderr, "  %s\n", r->trace[i % TRACE]);
@@ -197,7 +198,8 @@ static void do_add(struct run *r, struct model_space *s)
     enum aoi_add_mode mode = percent(r, 2) ? (enum aoi_add_mode)0 : percent(r, 50) ? AOI_ADD_NEW : AOI_ADD_UPSERT;
     aoi_owner owner = owner_of(r, s, e.id);
     trace(r, "add s%llu o%u mode %d id %llu (%.9g %.9g %.9g) extra %u radius %.9g layers %x payload %u x %d", (unsigned long long)s->id, owner, mode,
-          (unsigned long long)e.id, (double)e.pos[0], (double)e.pos[1], (double)e.pos[2], e.extra, (double)e.radius, e.layers, e.payload_len, bytes[0]);
+          (unsigned long long)e.id, (double)e.pos[0], (double)e.pos[1], (double)e.pos[2], e.extra, (double)e.radius, e.layers, e.payload_len,
+          bytes[0]);
     model_entity_add(&r->m, s, owner, mode, &e);
 }
 
@@ -214,8 +216,8 @@ static void do_move(struct run *r, struct model_space *s)
     }
     uint32_t extra = below(r, 4);
     bool with = percent(r, 50);
-    trace(r, "move s%llu o%u %llu (%.9g %.9g %.9g) extra %d", (unsigned long long)s->id, owner, (unsigned long long)id, (double)pos[0], (double)pos[1],
-          (double)pos[2], with ? (int)extra : -1);
+    trace(r, "move s%llu o%u %llu (%.9g %.9g %.9g) extra %d", (unsigned long long)s->id, owner, (unsigned long long)id, (double)pos[0],
+          (double)pos[1], (double)pos[2], with ? (int)extra : -1);
     model_entity_move(&r->m, s, owner, id, pos, with ? &extra : NULL);
 }
 
@@ -278,7 +280,8 @@ static void do_subscription(struct run *r, struct model_space *s)
     aoi_owner owner = player_owner(r, s, player);
     bool self = percent(r, 35);
     if (percent(r, 65)) {
-        trace(r, "subscribe s%llu o%u p%llu %llu self %d", (unsigned long long)s->id, owner, (unsigned long long)player, (unsigned long long)entity, self);
+        trace(r, "subscribe s%llu o%u p%llu %llu self %d", (unsigned long long)s->id, owner, (unsigned long long)player, (unsigned long long)entity,
+              self);
         model_subscribe(&r->m, s, owner, player, entity, self);
         return;
     }
@@ -316,8 +319,8 @@ static void do_viewport(struct run *r, struct model_space *s)
     }
     float min[3], max[3];
     box(r, min, max);
-    trace(r, "viewport s%llu o%u p%llu (%.9g %.9g %.9g) to (%.9g %.9g %.9g)", (unsigned long long)s->id, owner, (unsigned long long)player, (double)min[0],
-          (double)min[1], (double)min[2], (double)max[0], (double)max[1], (double)max[2]);
+    trace(r, "viewport s%llu o%u p%llu (%.9g %.9g %.9g) to (%.9g %.9g %.9g)", (unsigned long long)s->id, owner, (unsigned long long)player,
+          (double)min[0], (double)min[1], (double)min[2], (double)max[0], (double)max[1], (double)max[2]);
     model_viewport_set(&r->m, s, owner, player, min, max);
 }
 
@@ -464,7 +467,8 @@ static const struct {
     uint32_t weight;
     void (*run)(struct run *r, struct model_space *s);
 } commands[] = {
-    {450, do_move}, {90, do_add}, {40, do_remove}, {30, do_there_and_back}, {90, do_entity_state}, {110, do_subscription}, {30, do_viewport}, {25, do_player}, {30, do_query}, {2, do_space},
+    {450, do_move},         {90, do_add},      {40, do_remove}, {30, do_there_and_back}, {90, do_entity_state},
+    {110, do_subscription}, {30, do_viewport}, {25, do_player}, {30, do_query},          {2, do_space},
 };
 
 /* Some spaces have been there for years: the 32-bit serials of their flushes are about to wrap. (Then a player that is being skipped is told everything again,
