@@ -90,9 +90,9 @@ static void say_enter(struct buf *out, uint64_t seq)
     codec_encode_delta(&delta, 65536, out);
 }
 
-static struct libaoi *connect_to(const struct fake *fake, char *error, size_t size)
+static struct libaoi *connect_to(const struct fake *fake, uint32_t timeout_ms, char *error, size_t size)
 {
-    return libaoi_connect(&(struct libaoi_options){.address = fake->address, .timeout_ms = 300, .mirror = true}, error, size);
+    return libaoi_connect(&(struct libaoi_options){.address = fake->address, .timeout_ms = timeout_ms, .mirror = true}, error, size);
 }
 
 /* Connects, pings, and must end with this status and these words. */
@@ -100,7 +100,7 @@ static void expect_end(struct buf *says, bool stays, int status, const char *wor
 {
     char error[400] = "";
     struct fake fake = fake_start(says, stays);
-    struct libaoi *c = connect_to(&fake, error, sizeof error);
+    struct libaoi *c = connect_to(&fake, TIMEOUT_MS, error, sizeof error);
     if (!c) fail_msg("%s", error);
     assert_int_equal(libaoi_wait(c, libaoi_ping(c, 1), status == LIBAOI_ETIMEOUT ? 50 : TIMEOUT_MS), status);
     if (!strstr(libaoi_error(c), words)) fail_msg("\"%s\" does not say \"%s\"", libaoi_error(c), words);
@@ -113,11 +113,11 @@ static void expect_end(struct buf *says, bool stays, int status, const char *wor
     buf_clear(says);
 }
 
-static void expect_no_connection(struct buf *says, bool stays, const char *words)
+static void expect_no_connection(struct buf *says, bool stays, uint32_t timeout_ms, const char *words)
 {
     char error[400] = "";
     struct fake fake = fake_start(says, stays);
-    assert_null(connect_to(&fake, error, sizeof error));
+    assert_null(connect_to(&fake, timeout_ms, error, sizeof error));
     if (!strstr(error, words)) fail_msg("\"%s\" does not say \"%s\"", error, words);
     fake_stop(&fake);
     buf_clear(says);
@@ -127,16 +127,16 @@ static void a_daemon_that_keeps_silent_or_speaks_nonsense_is_no_daemon(void **st
 {
     (void)state;
     struct buf says = {0};
-    expect_no_connection(&says, true, "no answer from the daemon within 300 ms");
-    expect_no_connection(&says, false, "the daemon closed the connection");
+    expect_no_connection(&says, true, 300, "no answer from the daemon within 300 ms");
+    expect_no_connection(&says, false, TIMEOUT_MS, "the daemon closed the connection");
     buf_append(&says, "HTTP/1.1 400 Bad Request\r\n\r\n................................................................", 92);
-    expect_no_connection(&says, true, "answered, but not as aoid does");
+    expect_no_connection(&says, true, TIMEOUT_MS, "answered, but not as aoid does");
     buf_append(&says, "\xff\xff\xff\xff\xff", 5);
-    expect_no_connection(&says, true, "longer than 4 bytes");
+    expect_no_connection(&says, true, TIMEOUT_MS, "longer than 4 bytes");
     say_pong(&says, 1);
-    expect_no_connection(&says, true, "the first reply is a Welcome");
+    expect_no_connection(&says, true, TIMEOUT_MS, "the first reply is a Welcome");
     say_error(&says, 1, LIBAOI_UNSUPPORTED, "speak version 1");
-    expect_no_connection(&says, false, "UNSUPPORTED: speak version 1");
+    expect_no_connection(&says, false, TIMEOUT_MS, "UNSUPPORTED: speak version 1");
 }
 
 static void replies_out_of_order_end_the_connection(void **state)
@@ -186,7 +186,7 @@ static void what_arrives_byte_by_byte_or_all_at_once_is_the_same(void **state)
     say_enter(&says, 1);
     say_pong(&says, 2);
     struct fake fake = fake_start(&says, true);
-    struct libaoi *c = connect_to(&fake, error, sizeof error);
+    struct libaoi *c = connect_to(&fake, TIMEOUT_MS, error, sizeof error);
     assert_non_null(c);
     assert_int_equal(libaoi_wait(c, libaoi_ping(c, 1), TIMEOUT_MS), 0);
     assert_int_equal(libaoi_view(c, 1, 7)->n, 1);

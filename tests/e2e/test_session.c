@@ -188,6 +188,53 @@ static void creating_a_space_twice_is_fine_only_with_if_absent_and_equal_setting
     rig_stop(&rig);
 }
 
+static void an_ack_comes_before_the_deltas_that_show_its_batch_but_behind_those_of_a_flush_in_it(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, NULL);
+    struct client *a = rig_client(&rig);
+    libaoi_create_space(a->c, SPACE, &(struct libaoi_settings){.flush_ms = 1}, false);
+    add(a, SPACE, 1, 0, 0, 10);
+    libaoi_subscribe(a->c, SPACE, P, 1, true);
+    client_ok(a);
+    assert_int_equal(a->told_at_ack, 0);
+    for (int i = 0; i < 1000 && !a->told.n; i++) client_linger(a, 5);
+    expect_told(a, SPACE, P, "E1");
+    for (int i = 0; i < 50; i++) {
+        client_forget(a);
+        move(a, SPACE, 1, (float)i + 1, 0);
+        libaoi_flush(a->c, SPACE, 77);
+        client_ok(a);
+        assert_int_equal(a->told_at_ack, 1);
+        assert_int_equal(a->told.at[0].tag, 77);
+    }
+    client_forget(a);
+    libaoi_close_player(a->c, SPACE, P);
+    client_ok(a);
+    assert_int_equal(a->told_at_ack, 0);
+    client_catch_up(a); /* without a flush */
+    expect_told(a, SPACE, P, "C");
+    rig_stop(&rig);
+}
+
+static void who_says_nothing_for_too_long_is_closed_and_who_pings_is_not(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (const char *[]){"idle_timeout_ms=1000", NULL});
+    struct client *silent = rig_client(&rig), *alive = rig_client(&rig);
+    int status = 0;
+    for (int i = 0; i < 600 && status >= 0; i++) {
+        client_catch_up(alive);
+        status = libaoi_poll(silent->c, 100);
+    }
+    assert_int_equal(status, LIBAOI_ECLOSED);
+    client_catch_up(alive);
+    assert_true(rig_logged(&rig, "reason=idle"));
+    rig_stop(&rig);
+}
+
 /* CASES row 27 */
 static void limits_are_refused_and_what_was_there_still_works(void **state)
 {
@@ -424,6 +471,8 @@ int main(void)
         cmocka_unit_test(a_space_that_is_destroyed_closes_its_players),
         cmocka_unit_test(a_player_belongs_to_who_first_names_it_and_is_new_when_opened_again),
         cmocka_unit_test(creating_a_space_twice_is_fine_only_with_if_absent_and_equal_settings),
+        cmocka_unit_test(an_ack_comes_before_the_deltas_that_show_its_batch_but_behind_those_of_a_flush_in_it),
+        cmocka_unit_test(who_says_nothing_for_too_long_is_closed_and_who_pings_is_not),
         cmocka_unit_test(limits_are_refused_and_what_was_there_still_works),
         cmocka_unit_test(a_timed_space_tells_changes_while_they_go_on_and_rests_when_they_stop),
         cmocka_unit_test(a_view_that_grows_by_fifty_thousand_comes_in_legal_parts),
