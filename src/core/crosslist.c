@@ -169,21 +169,33 @@ static struct aoi__range best_slab(const struct crosslist *x, const struct area 
 
 /* ------------------------------------------------------------------------------------------------------------- an entity moves */
 
-/* Adds the pairs of the slot, which goes from p to q, with the watches of which the box has q but not p. */
+/* Takes the watches of the lo's out of n markers in a row, at most a chunk. How many. */
+static uint32_t watches_of_lo(const uint64_t *m, uint32_t n, uint32_t watch[AOI__CHUNK])
+{
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < n; i++) { /* every other one is a hi, at random: written in any case, there is no guess to go wrong */
+        watch[k] = (uint32_t)m[i] / 2;
+        k += ~m[i] & 1;
+    }
+    return k;
+}
+
+/* Adds the pairs of the slot, which goes from p to q, with the watches whose box has q but not p; found by axis a. */
 static void find_watches(struct aoi_space *space, uint32_t slot, const uint32_t *p, const uint32_t *q, uint32_t a)
 {
     struct crosslist *x = space->index;
+    uint32_t watch[AOI__CHUNK];
     for (uint32_t c = 0; c < CLASSES; c++) {
         if (x->bound[a][c].n == 0) continue;
         struct aoi__range range = stab(x, a, c, q[a]);
         const uint64_t *m;
         for (uint32_t n; (m = aoi__axis_next(&x->bound[a][c], &range, &n)) != NULL;) {
+            n = watches_of_lo(m, n, watch);
             for (uint32_t i = 0; i < n; i++) {
-                uint32_t watch = (uint32_t)m[i] / 2;
-                const struct area *area = &x->area.at[watch];
-                if ((m[i] & 1) || !contains(area, q, x->dims) || contains(area, p, x->dims) || area->slot == slot) continue;
-                aoi__pairs_add(&x->pairs, watch, slot);
-                aoi__watch_dirty(space, watch);
+                const struct area *area = &x->area.at[watch[i]];
+                if (!contains(area, q, x->dims) || contains(area, p, x->dims) || area->slot == slot) continue;
+                aoi__pairs_add(&x->pairs, watch[i], slot);
+                aoi__watch_dirty(space, watch[i]);
             }
         }
     }
@@ -307,8 +319,8 @@ static bool watch_jump(struct crosslist *x, uint32_t watch, const struct area *o
     return kept < before || set->n > kept;
 }
 
-/* A boundary of a watch passes the places in `range`, on axis a. Those that the box `with` contains and the box `without` does not, this axis being the
- * first that keeps them out, are gained or else lost. Whether the set changed. */
+/* A boundary of a watch passes the places in `range`, on axis a. Those that the box `with` contains and the box `without` does not, this axis
+ * being the first that keeps them out, are gained or else lost. Whether the set changed. */
 static bool watch_cross(struct crosslist *x, uint32_t watch, const struct area *with, const struct area *without, bool gained, uint32_t a,
                         struct aoi__range range)
 {
