@@ -287,6 +287,7 @@ static struct options parse(int argc, char **argv)
         }
     }
     if (o.workload == NULL) bad("missing", "--workload");
+    if (o.cell_size < AOI_CELL_SIZE_MIN) bad("--cell-size", "at least 1/64");
     if (o.flushes == 0) o.flushes = o.workload->flushes;
     return o;
 }
