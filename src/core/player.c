@@ -30,8 +30,8 @@ static void watch_free(struct aoi_space *space, uint32_t watch)
 static void watch_drop_player(struct aoi_space *space, uint32_t watch, uint32_t player)
 {
     struct aoi__watch *w = &space->watches.at[watch];
-    uint32_t i = 0;
-    while (w->players.at[i] != player) i++;
+    uint32_t i = w->players.n - 1; /* from behind, where the player stands when all of them go, one after the other */
+    while (w->players.at[i] != player) i--;
     array_swap_remove(&w->players, i);
 }
 
