@@ -76,7 +76,7 @@ static void mark_told(struct aoi__look *k)
 {
     struct aoi_space *space = k->space;
     if (space->mark_serial > UINT32_MAX - 2) {
-        memset(space->mark, 0, space->slot_cap * sizeof *space->mark);
+        if (space->slot_cap > 0) memset(space->mark, 0, space->slot_cap * sizeof *space->mark);
         space->mark_serial = 0;
     }
     space->mark_serial += 2;
