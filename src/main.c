@@ -1,5 +1,6 @@
 /* main.c: aoid: arguments, configuration, signals, run. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,15 @@ static void start_signal(struct daemon *d, uv_signal_t *handle, int number)
     handle->data = d;
     CHECK(uv_signal_start(handle, on_signal, number) == 0);
     uv_unref((uv_handle_t *)handle); /* the loop ends when the server has closed its handles */
+}
+
+/* Descriptors 0 to 2 that are closed would be given to the first sockets, and log lines written into them. */
+static void hold_standard_descriptors(void)
+{
+    int fd;
+    do fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO) close(fd);
 }
 
 static int start(struct daemon *d, char *err)
@@ -78,8 +88,9 @@ int main(int argc, char **argv)
 {
     static struct daemon d;
     char err[CONFIG_ERROR_MAX], quoted[CONFIG_ERROR_MAX * 2];
-    config_init(&d.config);
     int status = 0;
+    hold_standard_descriptors();
+    config_init(&d.config);
     if (args_parse(argc, argv, &d.args, &d.config, err) != 0) {
         log_error("config", "error=%s", log_quote(err, quoted, sizeof quoted));
         status = 2;
