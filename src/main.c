@@ -54,7 +54,7 @@ static int start(struct daemon *d, char *err)
     int port;
     if (server_init(&d->server, &d->loop, &d->config, err) != 0 || server_listen(&d->server, &port, err) != 0) return -1;
     if (d->args.port_file != NULL && notify_port_file(d->args.port_file, port) != 0) {
-        snprintf(err, CONFIG_ERROR_MAX, "%.200s: %s", d->args.port_file, strerror(errno));
+        snprintf(err, CONFIG_ERROR_MAX, "--port-file %.200s: cannot be written: %s", d->args.port_file, strerror(errno));
         return -1;
     }
     notify_systemd("READY=1");
@@ -87,12 +87,12 @@ static int run(struct daemon *d)
 int main(int argc, char **argv)
 {
     static struct daemon d;
-    char err[CONFIG_ERROR_MAX], quoted[CONFIG_ERROR_MAX * 2];
+    char err[CONFIG_ERROR_MAX];
     int status = 0;
     hold_standard_descriptors();
     config_init(&d.config);
     if (args_parse(argc, argv, &d.args, &d.config, err) != 0) {
-        log_error("config", "error=%s", log_quote(err, quoted, sizeof quoted));
+        fprintf(stderr, "aoid: %s\n", err); /* somebody is typing; what happens later goes to the log */
         status = 2;
     } else if (d.args.check_only) {
         puts("the configuration is fine");
