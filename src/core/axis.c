@@ -1,7 +1,6 @@
 /* axis.c: the markers of one axis, in order: sorted chunks under a directory. */
 #include "core/axis.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +43,7 @@ static uint64_t *markers(const struct aoi__axis *axis, uint32_t k)
 }
 
 /* Place of a marker in a chunk, or of where it would go. Counted, every eighth and then eight, instead of halved: these loads wait for memory
- * together, where those of a bisection wait one by one. It takes 7 % off a move at 10,000 entities, 20 % at 100,000. */
+ * together, where those of a bisection wait one by one. It takes 2 to 8 % off a move. */
 static uint32_t place_in(const uint64_t *at, uint64_t marker)
 {
     uint32_t eights = 0, ones = 0;
@@ -150,6 +149,14 @@ static uint32_t place_of(const struct aoi__axis *axis, uint32_t k, uint64_t mark
     uint32_t i = place_in(at, marker);
     CHECK(i < AOI__CHUNK && at[i] == marker);
     return i;
+}
+
+bool aoi__axis_has(const struct aoi__axis *axis, uint64_t marker)
+{
+    if (axis->run_n == 0) return false;
+    const uint64_t *at = markers(axis, run_of(axis, marker));
+    uint32_t i = place_in(at, marker);
+    return i < AOI__CHUNK && at[i] == marker;
 }
 
 static void take_out(struct aoi__axis *axis, uint32_t k, uint32_t i)
