@@ -143,16 +143,11 @@ static double now_seconds(void)
 
 int aoictl_linger(struct aoictl *ctl, double seconds)
 {
-    uint32_t idle_ms = libaoi_welcome(ctl->c)->idle_timeout_ms;
-    double end = now_seconds() + seconds, every = idle_ms ? idle_ms / 3e3 : 1e9, ping = now_seconds() + every;
+    double end = now_seconds() + seconds;
     while (!aoictl_stop) {
-        double now = now_seconds(), left = seconds < 0 ? 1 : end - now;
+        double left = seconds < 0 ? 1 : end - now_seconds();
         if (libaoi_poll(ctl->c, left <= 0 ? 0 : left > 0.1 ? 100 : (int)(left * 1000) + 1) < 0) return aoictl_call_failed(ctl);
         if (left <= 0) break;
-        if (now >= ping) {
-            libaoi_ping(ctl->c, 0);
-            ping = now + every;
-        }
     }
     return AOICTL_OK;
 }
@@ -202,8 +197,7 @@ static char *next_line(struct aoictl *ctl, struct buf *in, int *worst)
         if (ended) return NULL;
         struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = libaoi_fd(ctl->c), .events = POLLIN}};
         int ready = poll(fds, 2, idle_ms ? (int)(idle_ms / 3) : -1);
-        if (ready == 0) libaoi_ping(ctl->c, 0);
-        if (libaoi_poll(ctl->c, 0) < 0) {
+        if (libaoi_poll(ctl->c, 0) < 0) { /* this pings */
             *worst = aoictl_call_failed(ctl);
             return NULL;
         }

@@ -38,7 +38,7 @@ __attribute__((format(printf, 2, 3))) int aoictl_failed(const struct aoictl *ctl
 int aoictl_settle(struct aoictl *ctl);
 /* Prints why a call of libaoi failed, and what to do about it; returns AOICTL_FAILED. */
 int aoictl_call_failed(const struct aoictl *ctl);
-/* Handles what comes for so long, or until a signal; keeps the connection alive. seconds < 0: until a signal. */
+/* Handles what comes for so long, or until a signal. seconds < 0: until a signal. */
 int aoictl_linger(struct aoictl *ctl, double seconds);
 /* The delta handler of the connection. */
 void aoictl_on_delta(void *ctx, const struct libaoi_delta *delta);

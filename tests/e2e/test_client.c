@@ -174,6 +174,21 @@ static void the_reason_of_a_close_is_told(void **state)
     say_welcome(&says);
     expect_end(&says, false, LIBAOI_ECLOSED, "the daemon closed the connection");
     say_welcome(&says);
+    say_error(&says, 2, LIBAOI_UNKNOWN_SPACE, "not the reason");
+    struct fake fake = fake_start(&says, false);
+    char error[400];
+    struct libaoi *c = connect_to(&fake, TIMEOUT_MS, error, sizeof error);
+    assert_non_null(c);
+    assert_int_equal(libaoi_wait(c, libaoi_ping(c, 1), TIMEOUT_MS), LIBAOI_EREFUSED);
+    int status = 0;
+    for (int i = 0; i < 600 && status >= 0; i++) status = libaoi_poll(c, 100);
+    assert_int_equal(status, LIBAOI_ECLOSED);
+    assert_string_equal(libaoi_error(c), "the daemon closed the connection");
+    assert_int_equal(libaoi_refused_code(c), 0);
+    libaoi_close(c);
+    fake_stop(&fake);
+    buf_clear(&says);
+    say_welcome(&says);
     expect_end(&says, true, LIBAOI_ETIMEOUT, "no answer from the daemon within 50 ms");
 }
 

@@ -223,14 +223,31 @@ static void who_says_nothing_for_too_long_is_closed_and_who_pings_is_not(void **
     (void)state;
     struct rig rig;
     rig_start(&rig, (const char *[]){"idle_timeout_ms=1000", NULL});
-    struct client *silent = rig_client(&rig), *alive = rig_client(&rig);
+    char error[300];
+    struct client *alive = rig_client(&rig), *listens = rig_client(&rig);
+    struct libaoi *silent = libaoi_connect(&(struct libaoi_options){.address = rig.daemon.address, .no_ping = true}, error, sizeof error);
+    assert_non_null(silent);
+    /* a stale refusal, which is not why it will be closed */
+    float radius = -1, center[3] = {0};
+    struct libaoi_rows rows;
+    assert_int_equal(libaoi_query_radius(silent, SPACE, center, radius, 0, 0, 0, TIMEOUT_MS, &rows), LIBAOI_EREFUSED);
+    assert_int_equal(libaoi_refused_code(silent), LIBAOI_UNKNOWN_SPACE);
     int status = 0;
     for (int i = 0; i < 600 && status >= 0; i++) {
         client_catch_up(alive);
-        status = libaoi_poll(silent->c, 100);
+        assert_true(libaoi_poll(listens->c, 0) >= 0); /* never anything but this: it pings by itself */
+        status = libaoi_poll(silent, 100);
     }
     assert_int_equal(status, LIBAOI_ECLOSED);
+    assert_string_equal(libaoi_error(silent),
+                        "the daemon closed the connection: INVALID_ARGUMENT: idle for 1000 ms (idle_timeout_ms): send a Ping more "
+                        "often, also where there is nothing but deltas to wait for");
+    assert_int_equal(libaoi_refused_code(silent), LIBAOI_INVALID_ARGUMENT);
+    libaoi_close(silent);
     client_catch_up(alive);
+    client_end(alive);
+    for (int i = 0; i < 2; i++) assert_int_equal(libaoi_poll(listens->c, 1200), 0); /* also while it waits */
+    client_catch_up(listens);
     assert_true(rig_logged(&rig, "reason=idle"));
     rig_stop(&rig);
 }
