@@ -96,8 +96,7 @@ int aoictl_failed(const struct aoictl *ctl, const char *format, ...)
     return AOICTL_FAILED;
 }
 
-/* What a person can do about a refusal. */
-static const char *advice(int code)
+const char *aoictl_advice(int code)
 {
     switch (code) {
     case LIBAOI_UNKNOWN_SPACE: return "; see `aoictl spaces`, or make it: aoictl create SPACE";
@@ -113,15 +112,19 @@ static const char *advice(int code)
 
 int aoictl_call_failed(const struct aoictl *ctl)
 {
-    return aoictl_failed(ctl, "%s%s", libaoi_error(ctl->c), advice(libaoi_refused_code(ctl->c)));
+    return aoictl_failed(ctl, "%s%s", libaoi_error(ctl->c), aoictl_advice(libaoi_refused_code(ctl->c)));
 }
 
 static void on_ack(void *ctx, const struct libaoi_ack *ack)
 {
     struct aoictl *ctl = ctx;
+    if (ctl->tally) {
+        aoictl_tally(ctl->tally, ctl, ack);
+        return;
+    }
     for (size_t i = 0; i < ack->n; i++) {
         const struct libaoi_refusal *r = &ack->refusals[i];
-        aoictl_failed(ctl, "%s (%" PRIu64 "): %s%s", libaoi_code_name(r->code), r->id, r->text, advice(r->code));
+        aoictl_failed(ctl, "%s (%" PRIu64 "): %s%s", libaoi_code_name(r->code), r->id, r->text, aoictl_advice(r->code));
     }
     ctl->refused += ack->refused;
 }
@@ -281,7 +284,7 @@ int main(int argc, char **argv)
         else if (o == 'h')
             return print_help(stdout), AOICTL_OK;
         else
-            return AOICTL_USAGE;
+            return fprintf(stderr, "aoictl: options of a verb stand behind it; aoictl --help lists them\n"), AOICTL_USAGE;
     }
     int n = argc - optind;
     char **words = argv + optind;

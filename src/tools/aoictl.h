@@ -21,6 +21,7 @@ struct aoictl {
     uint64_t refused;           /* commands refused since aoictl_settle() */
     bool made;                  /* something was made that ends with this connection */
     struct aoictl_watch *watch; /* where deltas go, NULL: nowhere */
+    struct aoictl_tally *tally; /* where refusals are counted; NULL: each is printed */
 };
 
 /* One verb: gets the words behind its name. Returns an exit status and has printed what is to be said. */
@@ -40,8 +41,13 @@ int aoictl_settle(struct aoictl *ctl);
 int aoictl_call_failed(const struct aoictl *ctl);
 /* Handles what comes for so long, or until a signal. seconds < 0: until a signal. */
 int aoictl_linger(struct aoictl *ctl, double seconds);
+/* What a person can do about a refusal: "; ...", or "". */
+const char *aoictl_advice(int code);
 /* The delta handler of the connection. */
 void aoictl_on_delta(void *ctx, const struct libaoi_delta *delta);
+/* Counts the refusals of an ack, and prints the first few of all. */
+void aoictl_tally(struct aoictl_tally *tally, const struct aoictl *ctl, const struct libaoi_ack *ack);
+void aoictl_print_payload(const void *payload, size_t len); /* "...", what is not printable as \xNN */
 
 /* Words into values; on a fault they print it and return false. */
 bool aoictl_parse_u64(const struct aoictl *ctl, const char *what, const char *word, uint64_t *out); /* decimal or 0x hexadecimal */

@@ -62,6 +62,7 @@ int aoictl_destroy(struct aoictl *ctl, int n, char **words)
     return aoictl_settle(ctl);
 }
 
+/* upsert NULL: of an entity that is there, of which radius, layers and payload can be set. */
 static bool parse_field(const struct aoictl *ctl, const char *word, struct libaoi_entity *e, bool *upsert)
 {
     const char *v;
@@ -72,14 +73,15 @@ static bool parse_field(const struct aoictl *ctl, const char *word, struct libao
         return true;
     }
     if ((v = aoictl_option(word, "layers"))) return aoictl_parse_u32(ctl, "layers", v, &e->layers);
-    if ((v = aoictl_option(word, "extra"))) return aoictl_parse_u32(ctl, "extra", v, &e->extra);
-    if ((v = aoictl_option(word, "upsert"))) return aoictl_parse_flag(ctl, "upsert", v, upsert);
+    if (upsert && (v = aoictl_option(word, "extra"))) return aoictl_parse_u32(ctl, "extra", v, &e->extra);
+    if (upsert && (v = aoictl_option(word, "upsert"))) return aoictl_parse_flag(ctl, "upsert", v, upsert);
     if ((v = aoictl_option(word, "payload"))) {
         e->payload = v;
         e->payload_len = strlen(v);
         return true;
     }
-    aoictl_bad_usage(ctl, "unknown field \"%s\"; they are radius, layers, extra, payload, upsert", word);
+    aoictl_bad_usage(ctl, "unknown field \"%s\"; they are radius, layers, %s", word,
+                     upsert ? "extra, payload, upsert" : "payload (extra goes with move)");
     return false;
 }
 
@@ -117,14 +119,11 @@ int aoictl_move(struct aoictl *ctl, int n, char **words)
 int aoictl_set(struct aoictl *ctl, int n, char **words)
 {
     uint64_t space, id;
-    bool upsert;
     if (n < 3) return aoictl_bad_usage(ctl, "set SPACE ID [radius=R] [layers=BITS] [payload=TEXT]");
     if (!aoictl_parse_id(ctl, "space", words[0], &space) || !aoictl_parse_id(ctl, "entity", words[1], &id)) return AOICTL_USAGE;
     for (int i = 2; i < n; i++) {
         struct libaoi_entity e = {0};
-        if (aoictl_option(words[i], "extra") || aoictl_option(words[i], "upsert"))
-            return aoictl_bad_usage(ctl, "set changes radius, layers and payload; extra goes with move");
-        if (!parse_field(ctl, words[i], &e, &upsert)) return AOICTL_USAGE;
+        if (!parse_field(ctl, words[i], &e, NULL)) return AOICTL_USAGE;
         if (aoictl_option(words[i], "radius"))
             libaoi_set_radius(ctl->c, space, id, e.radius);
         else if (aoictl_option(words[i], "layers"))

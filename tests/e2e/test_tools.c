@@ -76,9 +76,13 @@ static void a_first_conversation_with_aoictl(void **state)
             "-"),
         0);
     expect_output("42 -3 4\n");
-    expect_output("payload     3 bytes");
+    expect_output("payload     3 bytes \"a b\"\n");
+    expect_output("position    -3 4\n"); /* no z in 2D */
     assert_int_equal(aoictl("", "stats 1"), 0);
     expect_output("entities     0\n");
+    assert_null(strstr(output, "connections"));
+    assert_int_equal(aoictl("", "stats"), 0);
+    expect_output("connections  1\n");
     assert_int_equal(aoictl("", "destroy 1"), 0);
 }
 
@@ -91,11 +95,25 @@ static void watch_prints_one_line_an_item(void **state)
     libaoi_add(mover->c, 1, LIBAOI_ADD_NEW, &(struct libaoi_entity){.id = 7, .pos = {1.5f, 2}, .extra = 3, .payload = "hi\n", .payload_len = 3});
     client_ok(mover);
     assert_int_equal(aoictl("", "watch 1 --unit 42 --count 1"), 0);
-    assert_string_equal(output, "enter 7 1.5 2 extra=3 payload=\"hi\\x0a\"\n");
+    expect_output("watching space 1 as player ");
+    expect_output(" delta 1\nenter 7 1.5 2 extra=3 payload=\"hi\\x0a\"\n");
     assert_int_equal(aoictl("", "watch 1 --box=0,0,9,9 --count=2"), 0);
     expect_output("enter 42 0 0 extra=0\n");
     assert_int_equal(aoictl("", "watch 1 --unit 8"), 1);
     expect_output("UNKNOWN_ENTITY");
+}
+
+static void watch_keeps_its_connection_though_nothing_comes(void **state)
+{
+    (void)state;
+    struct rig quick;
+    rig_start(&quick, (const char *[]){"idle_timeout_ms=600", NULL});
+    char arguments[256];
+    snprintf(arguments, sizeof arguments, "--address %s create 1", quick.daemon.address);
+    assert_int_equal(run("", "aoictl", arguments), 0);
+    snprintf(arguments, sizeof arguments, "--address %s watch 1 --box 0,0,1,1 --for 2", quick.daemon.address);
+    assert_int_equal(run("", "aoictl", arguments), 0);
+    rig_stop(&quick);
 }
 
 static void every_complaint_says_what_to_do(void **state)
@@ -115,6 +133,12 @@ static void every_complaint_says_what_to_do(void **state)
     expect_output("unknown setting \"color=red\"; they are dimensions");
     assert_int_equal(aoictl("printf '%s\\n' 'create 2' 'create 2' |", "-"), 1);
     expect_output("line 2: DUPLICATE_SPACE");
+    assert_int_equal(aoictl("", "set 1 2 extra=3"), 2);
+    expect_output("unknown field \"extra=3\"; they are radius, layers, payload (extra goes with move)");
+    assert_int_equal(aoictl("", "--no-such-option ping"), 2);
+    expect_output("aoictl --help lists them");
+    assert_int_equal(aoictl("", "replay x --speed 2 --steps-per-second 3"), 2);
+    expect_output("give one of them");
     assert_int_equal(run("", "aoictl", "--help"), 0);
     expect_output("Examples:");
     assert_int_equal(run("", "aoictl", ""), 2);
@@ -140,10 +164,39 @@ static void replay_drives_a_trace_that_is_packed_or_not(void **state)
         assert_int_equal(aoictl("", arguments), 0);
         expect_output("step 3/3 t=12 entities=1");
         expect_output("enters 3 moves 2 leaves 3");
+        const char *last = strstr(output, "step 3/3");
+        assert_null(strstr(last + 1, "step 3/3"));
         unlink(path);
     }
     assert_int_equal(aoictl("", "replay /no/such/file.csv"), 1);
     expect_output("cannot read /no/such/file.csv");
+}
+
+static void replay_sums_up_what_was_refused(void **state)
+{
+    (void)state;
+    char path[256], arguments[512];
+    struct client *other = rig_client(&rig);
+    libaoi_create_space(other->c, 5, &(struct libaoi_settings){.flush_ms = 50}, false);
+    for (uint64_t id = 1; id <= 10; id++) add(other, 5, id, 0, 0, 0);
+    client_ok(other);
+    snprintf(path, sizeof path, "%s/../aoid-test-%d.csv", rig.daemon.dir, (int)getpid());
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    fputs("t,id,x,y\n", f);
+    for (int t = 0; t < 5; t++)
+        for (int id = 1; id <= 12; id++) fprintf(f, "%d,%d,%d,0\n", t, id, t);
+    fclose(f);
+    snprintf(arguments, sizeof arguments, "replay %s --space 5 --steps-per-second 50", path);
+    assert_int_equal(aoictl("", arguments), 1);
+    unlink(path);
+    int lines = 0;
+    for (const char *at = output; (at = strstr(at, "DUPLICATE_ENTITY (")) != NULL; at++) lines++;
+    assert_int_equal(lines, 3);
+    assert_null(strstr(output, "NOT_OWNER"));
+    expect_output("refused: 10 DUPLICATE_ENTITY, and 50 later commands about the same entities");
+    expect_output("--space takes another space");
+    expect_output("enters 12 moves 48 leaves 12");
 }
 
 static void broken_tables_are_refused_with_their_line(void **state)
@@ -202,6 +255,18 @@ static void aoibench_measures_a_daemon_over_the_network(void **state)
         snprintf(key, sizeof key, "\"%s\": ", *name);
         expect_output(key);
     }
+    expect_output("\"mirror_mismatches\": 0,");
+    assert_null(strstr(output, "\"mirror_compared\": 0,"));
+    snprintf(arguments, sizeof arguments, "net --address %s --space 8 --entities 2 --players 1 --side 1000 --radius 0 --seconds 0.2 --warmup 0",
+             rig.daemon.address);
+    assert_int_equal(run("", "aoibench", arguments), 0);
+    expect_output("latency_p50_ms         -\n");
+    struct client *other = rig_client(&rig);
+    libaoi_create_space(other->c, 9, &(struct libaoi_settings){.flush_ms = 50}, false);
+    client_ok(other);
+    snprintf(arguments, sizeof arguments, "net --address %s --space 9 --seconds 0.1", rig.daemon.address);
+    assert_int_equal(run("", "aoibench", arguments), 1);
+    expect_output("--space ID takes another one");
     assert_int_equal(run("", "aoibench", "net --rate 0"), 2);
     expect_output("--rate 0: must be a number from 0.001 to 10000");
 }
@@ -211,8 +276,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_first_conversation_with_aoictl, setup, teardown),
         cmocka_unit_test_setup_teardown(watch_prints_one_line_an_item, setup, teardown),
+        cmocka_unit_test(watch_keeps_its_connection_though_nothing_comes),
         cmocka_unit_test_setup_teardown(every_complaint_says_what_to_do, setup, teardown),
         cmocka_unit_test_setup_teardown(replay_drives_a_trace_that_is_packed_or_not, setup, teardown),
+        cmocka_unit_test_setup_teardown(replay_sums_up_what_was_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(broken_tables_are_refused_with_their_line, setup, teardown),
         cmocka_unit_test(percentiles_are_those_of_the_values_to_a_few_percent),
         cmocka_unit_test_setup_teardown(aoibench_measures_a_daemon_over_the_network, setup, teardown),
