@@ -252,6 +252,40 @@ static void who_says_nothing_for_too_long_is_closed_and_who_pings_is_not(void **
     rig_stop(&rig);
 }
 
+static void a_ping_after_the_ack_of_a_flush_is_answered_behind_its_deltas(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (const char *[]){"max_frame_bytes=8KiB", NULL}); /* so that a delta comes in parts */
+    struct client *by = rig_client(&rig), *watchers[3];
+    const float min[3] = {-1000, -1000}, max[3] = {1000, 1000};
+    make_space(by, SPACE, LIBAOI_GRID);
+    for (uint64_t id = 1; id <= 500; id++) add(by, SPACE, id, (float)id, 0, 0);
+    client_ok(by);
+    for (uint64_t w = 0; w < 3; w++) {
+        watchers[w] = rig_client(&rig);
+        for (uint64_t p = 1; p <= 10; p++) libaoi_set_viewport(watchers[w]->c, SPACE, 100 * w + p, min, max);
+        client_ok(watchers[w]);
+    }
+    for (uint64_t tag = 1; tag <= 10; tag++) {
+        for (uint64_t id = 1; id <= 500; id++) move(by, SPACE, id, (float)id, (float)tag);
+        libaoi_flush(by->c, SPACE, tag);
+        client_ok(by);
+        assert_false(by->pending);
+        for (uint64_t w = 0; w < 3; w++) {
+            client_catch_up(watchers[w]);
+            for (uint64_t p = 1; p <= 10; p++) {
+                const struct libaoi_view *view = libaoi_view(watchers[w]->c, SPACE, 100 * w + p);
+                assert_non_null(view);
+                assert_int_equal(view->tag, tag);
+                assert_false(view->partial);
+                assert_int_equal(view->n, 500);
+            }
+        }
+    }
+    rig_stop(&rig);
+}
+
 /* CASES row 27 */
 static void limits_are_refused_and_what_was_there_still_works(void **state)
 {
@@ -490,6 +524,7 @@ int main(void)
         cmocka_unit_test(creating_a_space_twice_is_fine_only_with_if_absent_and_equal_settings),
         cmocka_unit_test(an_ack_comes_before_the_deltas_that_show_its_batch_but_behind_those_of_a_flush_in_it),
         cmocka_unit_test(who_says_nothing_for_too_long_is_closed_and_who_pings_is_not),
+        cmocka_unit_test(a_ping_after_the_ack_of_a_flush_is_answered_behind_its_deltas),
         cmocka_unit_test(limits_are_refused_and_what_was_there_still_works),
         cmocka_unit_test(a_timed_space_tells_changes_while_they_go_on_and_rests_when_they_stop),
         cmocka_unit_test(a_view_that_grows_by_fifty_thousand_comes_in_legal_parts),
