@@ -219,6 +219,7 @@ int libaoi_sync(struct libaoi *c, int timeout_ms);
 uint64_t libaoi_send(struct libaoi *c);
 
 void libaoi_create_space(struct libaoi *c, uint64_t space, const struct libaoi_settings *settings, bool if_absent);
+/* Whoever made it: while the daemon has no tokens everybody is admin, and may destroy any space but one of the configuration. */
 void libaoi_destroy_space(struct libaoi *c, uint64_t space);
 int libaoi_add(struct libaoi *c, uint64_t space, enum libaoi_add_mode mode, const struct libaoi_entity *entity);
 /* Columns of n. z NULL: 0 or a 2D space; extra NULL: unchanged. */

@@ -10,6 +10,11 @@
 
 static const char *const axes[] = {"x", "y", "z"};
 
+static uint32_t axes_of(const struct aoi_space *space)
+{
+    return aoi_space_settings(space)->dimensions == 3 ? 3 : 2;
+}
+
 /* NULL where the frame has used up its arena: the caller has a literal for that. */
 __attribute__((format(printf, 2, 3))) static const char *say(struct dispatch *d, const char *format, ...)
 {
@@ -43,8 +48,8 @@ static const char *position_fault(struct dispatch *d, const struct aoi_space *sp
 {
     const struct aoi_settings *set = aoi_space_settings(space);
     const char *fault = NULL;
-    for (uint32_t a = 0; a < set->dimensions && fault == NULL; a++) fault = number_fault(d, "", axes[a], pos[a]);
-    for (uint32_t a = 0; a < set->dimensions && fault == NULL; a++) {
+    for (uint32_t a = 0; a < axes_of(space) && fault == NULL; a++) fault = number_fault(d, "", axes[a], pos[a]);
+    for (uint32_t a = 0; a < axes_of(space) && fault == NULL; a++) {
         if (fabsf(pos[a]) > AOI_COORD_MAX)
             fault = say(d, "%s is %.9g, beyond +-16777216", axes[a], (double)pos[a]);
         else if (set->bounded && (pos[a] < set->min[a] || pos[a] > set->max[a]))
@@ -64,7 +69,7 @@ static const char *radius_fault(struct dispatch *d, float radius, float most)
 static const char *box_fault(struct dispatch *d, const struct aoi_space *space, const float min[3], const float max[3])
 {
     const char *fault = NULL;
-    for (uint32_t a = 0; a < aoi_space_settings(space)->dimensions && fault == NULL; a++) {
+    for (uint32_t a = 0; a < axes_of(space) && fault == NULL; a++) {
         fault = number_fault(d, "min_", axes[a], min[a]);
         if (fault == NULL) fault = number_fault(d, "max_", axes[a], max[a]);
         if (fault == NULL && min[a] > max[a])
@@ -155,7 +160,7 @@ static const char *settings_fault(struct dispatch *d, const struct aoi_space *sp
     if (is->cell_size != want.cell_size) return say(d, "the space exists with cell_size %.17g, not %.17g", is->cell_size, want.cell_size);
     if (is->cell_range != want.cell_range) return say(d, "the space exists with cell_range %u, not %u", is->cell_range, want.cell_range);
     if (is->bounded != want.bounded) return is->bounded ? "the space exists with bounds, not without" : "the space exists without bounds";
-    for (uint32_t a = 0; is->bounded && a < is->dimensions; a++)
+    for (uint32_t a = 0; is->bounded && a < axes_of(space); a++)
         if (is->min[a] != want.min[a] || is->max[a] != want.max[a])
             return say(d, "the space exists with bounds of %s from %.9g to %.9g, not from %.9g to %.9g", axes[a], (double)is->min[a],
                        (double)is->max[a], (double)want.min[a], (double)want.max[a]);
@@ -206,7 +211,7 @@ static const char *query_fault(struct dispatch *d, const struct aoi_space *space
     case CODEC_QUERY_AABB:
     case CODEC_QUERY_COUNT: return query->has_box ? box_fault(d, space, query->min, query->max) : "the box is not set";
     case CODEC_QUERY_RADIUS:
-        for (uint32_t a = 0; a < aoi_space_settings(space)->dimensions; a++)
+        for (uint32_t a = 0; a < axes_of(space); a++)
             if (!isfinite(query->center[a])) return number_fault(d, "", axes[a], query->center[a]);
         return radius_fault(d, query->radius, 0);
     case CODEC_QUERY_GET_ENTITY: return entity_fault(query->id);
