@@ -102,7 +102,6 @@ const char *aoictl_advice(int code)
     case LIBAOI_UNKNOWN_SPACE: return "; see `aoictl spaces`, or make it: aoictl create SPACE";
     case LIBAOI_UNKNOWN_ENTITY: return "; an entity goes with the connection that added it: see aoictl --help about --hold";
     case LIBAOI_NOT_OWNER: return "; only the connection that made it may change it: see aoictl --help about --hold and standard input";
-    case LIBAOI_DUPLICATE_SPACE: return "; with if_absent=yes a space that is there with the same settings is no error";
     case LIBAOI_DUPLICATE_ENTITY: return "; with upsert=yes one's own entity is written over";
     case LIBAOI_LIMIT_EXCEEDED: return "; see the [limits] of the daemon's configuration";
     case LIBAOI_DRAINING: return "; the daemon is about to exit, try again when it runs again";
@@ -124,7 +123,7 @@ static void on_ack(void *ctx, const struct libaoi_ack *ack)
     }
     for (size_t i = 0; i < ack->n; i++) {
         const struct libaoi_refusal *r = &ack->refusals[i];
-        aoictl_failed(ctl, "%s (%" PRIu64 "): %s%s", libaoi_code_name(r->code), r->id, r->text, aoictl_advice(r->code));
+        aoictl_failed(ctl, "%s (%" PRIu64 "): %s%s", libaoi_code_name(r->code), r->id, r->text, ctl->plain ? "" : aoictl_advice(r->code));
     }
     ctl->refused += ack->refused;
 }

@@ -18,6 +18,7 @@ struct aoictl {
     bool script;                /* verbs come from standard input */
     bool hold;                  /* stay connected when all is done */
     size_t line;                /* of the script */
+    bool plain;                 /* refusals speak for themselves: no advice behind them */
     uint64_t refused;           /* commands refused since aoictl_settle() */
     bool made;                  /* something was made that ends with this connection */
     struct aoictl_watch *watch; /* where deltas go, NULL: nowhere */

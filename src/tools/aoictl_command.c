@@ -59,7 +59,10 @@ int aoictl_destroy(struct aoictl *ctl, int n, char **words)
     if (n != 1) return aoictl_bad_usage(ctl, "destroy SPACE");
     if (!aoictl_parse_id(ctl, "space", words[0], &space)) return AOICTL_USAGE;
     libaoi_destroy_space(ctl->c, space);
-    return aoictl_settle(ctl);
+    ctl->plain = true; /* NOT_OWNER means something else here than elsewhere, and the daemon says what */
+    int status = aoictl_settle(ctl);
+    ctl->plain = false;
+    return status;
 }
 
 /* upsert NULL: of an entity that is there, of which radius, layers and payload can be set. */

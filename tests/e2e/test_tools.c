@@ -132,7 +132,14 @@ static void every_complaint_says_what_to_do(void **state)
     assert_int_equal(aoictl("", "create 1 color=red"), 2);
     expect_output("unknown setting \"color=red\"; they are dimensions");
     assert_int_equal(aoictl("printf '%s\\n' 'create 2' 'create 2' |", "-"), 1);
-    expect_output("line 2: DUPLICATE_SPACE");
+    expect_output("line 2: DUPLICATE_SPACE (2): the space exists already; with if_absent");
+    struct rig configured;
+    char arguments[256];
+    rig_start(&configured, (const char *[]){"space.3.flush_ms=20", NULL});
+    snprintf(arguments, sizeof arguments, "--address %s destroy 3", configured.daemon.address);
+    assert_int_equal(run("", "aoictl", arguments), 1);
+    assert_string_equal(output, "aoictl: NOT_OWNER (3): a space of the configuration cannot be destroyed\n");
+    rig_stop(&configured);
     assert_int_equal(aoictl("", "set 1 2 extra=3"), 2);
     expect_output("unknown field \"extra=3\"; they are radius, layers, payload (extra goes with move)");
     assert_int_equal(aoictl("", "--no-such-option ping"), 2);
