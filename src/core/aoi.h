@@ -71,7 +71,7 @@ struct aoi_entity {
     float pos[3];
     uint32_t extra;
     float radius;
-    uint32_t layers; /* 0: AOI_LAYERS_DEFAULT in aoi_entity_add(); literal in what aoi_entity_get() returns */
+    uint32_t layers;     /* 0: AOI_LAYERS_DEFAULT in aoi_entity_add(); literal in what aoi_entity_get() returns */
     const void *payload; /* payload_len bytes, copied in; out of aoi_entity_get() valid until the next command */
     uint32_t payload_len;
     aoi_owner owner;      /* out only */

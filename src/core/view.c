@@ -155,7 +155,7 @@ static void gather(struct aoi__look *k)
     struct aoi__player *p = k->p;
     s->kept.n = s->come.n = 0;
     s->updates.n = 0;
-    array_reserve(&s->kept, (size_t)p->told.n + 1); /* never NULL, which C allows no offset to, not even 0 */
+    array_reserve(&s->kept, (size_t)p->told.n + 1);        /* never NULL, which C allows no offset to, not even 0 */
     aoi__rows_reserve(&s->updates, (size_t)p->told.n + 1); /* a row may be written and not counted */
     mark_told(k);
     for (uint32_t i = 0; i < p->units.n; i++) gather_watch(k, p->units.at[i].watch);
