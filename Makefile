@@ -81,12 +81,12 @@ all: $(LIBS) $(PROGRAMS)
 
 demo: ## install what is missing, build, and run the daemon on real input
 	@scripts/deps.sh demo
-	@$(SUBMAKE) $(BUILD)/aoid $(BUILD)/aoidemo
+	@+$(SUBMAKE) $(BUILD)/aoid $(BUILD)/aoidemo
 	$(BUILD)/aoidemo --aoid $(BUILD)/aoid --data tests/data
 
 test: ## every test, under AddressSanitizer and UBSan; T='core/*' for some
 	@scripts/deps.sh test
-	@$(SUBMAKE) BUILD=$(ASAN_BUILD) CFLAGS='$(ASAN_CFLAGS)' LDFLAGS='$(ASAN_LDFLAGS)' everything
+	@+$(SUBMAKE) BUILD=$(ASAN_BUILD) CFLAGS='$(ASAN_CFLAGS)' LDFLAGS='$(ASAN_LDFLAGS)' everything
 	@scripts/run-tests $(ASAN_BUILD) '$(or $(T),*)'
 
 check: ## warnings, format, clang-tidy, layers, links, proto lint, documents
@@ -94,14 +94,14 @@ check: ## warnings, format, clang-tidy, layers, links, proto lint, documents
 	@MAKE='$(MAKE)' scripts/check
 
 bench: ## the core's workloads, as a table
-	@$(SUBMAKE) $(BUILD)/aoibench-core
+	@+$(SUBMAKE) $(BUILD)/aoibench-core
 	@scripts/bench $(BUILD)/aoibench-core
 
 everything: all tests
 tests: $(TESTS)
 
 install: all ## into PREFIX (/usr/local), below DESTDIR when that is set
-	@$(SUBMAKE) install-files
+	@+$(SUBMAKE) install-files
 
 # what is built, as it is
 install-files:

@@ -42,6 +42,7 @@ find_missing() {
     need libclang-rt-14-dev clang_sanitizes
     tool valgrind valgrind
     tool binutils readelf
+    tool git git
 }
 clang_sanitizes() { [ -e "$(clang -print-file-name=libclang_rt.asan-"$(uname -m)".a)" ] || [ -e "$(clang -print-runtime-dir)/libclang_rt.asan.a" ]; }
 
