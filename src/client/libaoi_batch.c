@@ -11,7 +11,7 @@
 
 static void batch_reset(struct libaoi_batch *b)
 {
-    b->commands.n = b->id.n = b->x.n = b->y.n = b->z.n = b->extra.n = 0;
+    b->commands.n = b->create_spaces.n = b->id.n = b->x.n = b->y.n = b->z.n = b->extra.n = 0;
     buf_consume(&b->payloads, buf_len(&b->payloads));
     b->bytes = 0;
 }
@@ -19,6 +19,7 @@ static void batch_reset(struct libaoi_batch *b)
 void libaoi_batch_clear(struct libaoi_batch *b)
 {
     array_clear(&b->commands);
+    array_clear(&b->create_spaces);
     array_clear(&b->id);
     array_clear(&b->x);
     array_clear(&b->y);
@@ -30,10 +31,12 @@ void libaoi_batch_clear(struct libaoi_batch *b)
 /* Points the commands at their columns and payloads. */
 static void batch_link(struct libaoi_batch *b)
 {
-    size_t id = 0, pos = 0, z = 0, extra = 0, payload = 0;
+    size_t id = 0, pos = 0, z = 0, extra = 0, payload = 0, create_space = 0;
     for (uint32_t i = 0; i < b->commands.n; i++) {
         struct codec_command *m = &b->commands.at[i];
-        if (m->kind == CODEC_MOVE_ENTITIES) {
+        if (m->kind == CODEC_CREATE_SPACE) {
+            m->u.create_space = &b->create_spaces.at[create_space++];
+        } else if (m->kind == CODEC_MOVE_ENTITIES) {
             m->u.move_entities.id = b->id.at + id;
             m->u.move_entities.x = b->x.at + pos;
             m->u.move_entities.y = b->y.at + pos;
@@ -92,9 +95,10 @@ static struct codec_command *batch_add(struct libaoi *c, uint64_t space, enum co
 
 void libaoi_create_space(struct libaoi *c, uint64_t space, const struct libaoi_settings *s, bool if_absent)
 {
-    struct codec_command *m = batch_add(c, space, CODEC_CREATE_SPACE, 0);
-    m->u.create_space.if_absent = if_absent;
-    m->u.create_space.settings = (struct aoi_settings){
+    batch_add(c, space, CODEC_CREATE_SPACE, 0);
+    struct codec_create_space *create = array_add(&c->batch.create_spaces);
+    *create = (struct codec_create_space){.if_absent = if_absent};
+    create->settings = (struct aoi_settings){
         .dimensions = s->dimensions,
         .index = s->index,
         .shape = s->shape,
@@ -231,7 +235,7 @@ void libaoi_open_player(struct libaoi *c, uint64_t space, uint64_t player, uint3
 {
     struct codec_command *m = batch_add(c, space, CODEC_OPEN_PLAYER, 0);
     m->u.open_player.player = player;
-    m->u.open_player.mask = mask;
+    m->u.open_player.settings.mask = mask;
 }
 
 void libaoi_close_player(struct libaoi *c, uint64_t space, uint64_t player)

@@ -64,18 +64,22 @@ enum codec_command_kind {
 /* Where a message is published. */
 enum codec_publish_kind { CODEC_PUBLISH_NOWHERE, CODEC_PUBLISH_ENTITY, CODEC_PUBLISH_POINT, CODEC_PUBLISH_BOX };
 
+struct codec_create_space {
+    struct aoi_settings settings; /* flush_ms: the default where the field is not set */
+    const char *tiers_error;      /* what is wrong with update_tiers, a literal; NULL: nothing */
+    bool if_absent;
+};
+
+struct codec_set_space {
+    struct aoi_space_change change;
+    const char *tiers_error; /* likewise */
+};
+
 struct codec_command {
     enum codec_command_kind kind;
     union {
-        struct {
-            struct aoi_settings settings; /* flush_ms: the default where the field is not set */
-            const char *tiers_error;      /* what is wrong with update_tiers, a literal; NULL: nothing */
-            bool if_absent;
-        } create_space;
-        struct {
-            struct aoi_space_change change;
-            const char *tiers_error; /* likewise */
-        } set_space;
+        const struct codec_create_space *create_space; /* these two, large and rare, lie beside the commands: a batch takes 88 bytes a command */
+        const struct codec_set_space *set_space;
         struct {
             struct aoi_entity entity;
             uint32_t mode; /* enum aoi_add_mode; an unknown number is kept, so that the handler refuses it */
