@@ -174,7 +174,8 @@ struct codec_query {
     bool has_box;              /* aabb, count, density: whether box was set at all */
     float min[3], max[3];      /* aabb, count, density */
     float center[3], radius;   /* radius, nearest (radius: max_distance) */
-    uint64_t id, player;       /* get_entity, observers: entity; view: player; why: both */
+    uint64_t id;               /* get_entity, observers, why: the entity; view: the player */
+    uint64_t player;           /* why */
     uint32_t k, columns, rows; /* nearest; density */
     uint32_t layers, limit;
     uint64_t cursor;
@@ -281,7 +282,7 @@ struct codec_result {
     struct codec_stats stats;
     size_t space_n;
     struct codec_space_info *spaces;
-    uint64_t next_cursor; /* spaces */
+    uint64_t next_cursor;          /* spaces */
     uint32_t columns, raster_rows; /* density */
     const uint32_t *counts;        /* columns * raster_rows */
     struct aoi_why why;
@@ -333,8 +334,8 @@ struct codec_server_frame {
 int codec_decode_server(const void *bytes, size_t len, struct arena *arena, struct codec_server_frame *out); /* as codec_decode_client() */
 size_t codec_encode_server(const struct codec_server_frame *frame, struct buf *out);
 
-/* Appends the delta as one or more Deltas frames, none longer than max_frame_bytes: a delta that does not fit goes in parts. (One item with its payload must fit:
- * max_payload + 1 KiB <= max_frame_bytes.) Returns how many frames. */
+/* Appends the delta as one or more Deltas frames, none longer than max_frame_bytes: a delta that does not fit goes in parts. (One item with its payload, and one message, must fit:
+ * max_payload + 1 KiB and max_message + 1 KiB <= max_frame_bytes.) Returns how many frames. */
 size_t codec_encode_delta(const struct aoi_delta *delta, size_t max_frame_bytes, struct buf *out);
 
 #endif
