@@ -147,7 +147,8 @@ LINK = @mkdir -p $(@D) && echo "LD $@" && $(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(fil
 
 $(BUILD)/libcore.a: $(BASE_O) $(CORE_O)
 	$(ARCHIVE)
-$(BUILD)/libaoi.a: $(BASE_O) $(WIRE_O) $(CLIENT_O)
+# of the core, what the codec needs
+$(BUILD)/libaoi.a: $(BASE_O) $(CORE_O) $(WIRE_O) $(CLIENT_O)
 	$(ARCHIVE)
 
 $(BUILD)/aoid: $(MAIN_O) $(SERVER_O) $(WIRE_O) $(CORE_O) $(BASE_O)

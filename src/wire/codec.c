@@ -74,9 +74,17 @@ Aoi__V1__Bounds codec__box_out(const float min[3], const float max[3])
     return CODEC__MESSAGE(Bounds, bounds, .min_x = min[0], .min_y = min[1], .min_z = min[2], .max_x = max[0], .max_y = max[1], .max_z = max[2]);
 }
 
+const char *codec__tiers_in(const char *text, struct aoi_tiers *out)
+{
+    struct aoi_tiers tiers;
+    const char *why;
+    if (aoi_tiers_parse(text, &tiers, &why) != AOI_OK) return why;
+    *out = tiers;
+    return NULL;
+}
+
 const char *codec__settings_in(const Aoi__V1__SpaceSettings *in, struct aoi_settings *out)
 {
-    const char *why = NULL;
     *out = (struct aoi_settings){.flush_ms = AOI_FLUSH_MS_DEFAULT};
     if (in == NULL) return NULL;
     out->dimensions = in->dimensions;
@@ -93,7 +101,7 @@ const char *codec__settings_in(const Aoi__V1__SpaceSettings *in, struct aoi_sett
     out->min_stay_ms = in->min_stay_ms;
     out->max_view = in->max_view;
     out->max_enter_per_flush = in->max_enter_per_flush;
-    return aoi_tiers_parse(in->update_tiers, &out->tiers, &why) == AOI_OK ? NULL : why;
+    return codec__tiers_in(in->update_tiers, &out->tiers);
 }
 
 void codec__settings_out(const struct aoi_settings *in, struct codec__settings *out)

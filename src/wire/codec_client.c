@@ -82,8 +82,7 @@ static bool set_space_in(const Aoi__V1__SetSpace *in, struct arena *arena, struc
     if (change->has_min_stay_ms) change->min_stay_ms = in->min_stay_ms;
     if (change->has_max_view) change->max_view = in->max_view;
     if (change->has_max_enter_per_flush) change->max_enter_per_flush = in->max_enter_per_flush;
-    const char *why;
-    if (change->has_tiers && aoi_tiers_parse(in->update_tiers, &change->tiers, &why) != AOI_OK) set->tiers_error = why;
+    if (change->has_tiers) set->tiers_error = codec__tiers_in(in->update_tiers, &change->tiers);
     out->u.set_space = set;
     return true;
 }

@@ -25,6 +25,8 @@ struct codec__settings {
     char tiers[AOI_TIERS_TEXT];
 };
 
+/* What is wrong with the text, and then *out is left alone; NULL: nothing. */
+const char *codec__tiers_in(const char *text, struct aoi_tiers *out);
 /* in may be NULL: all defaults. Returns what is wrong with update_tiers, which then are none, or NULL. */
 const char *codec__settings_in(const Aoi__V1__SpaceSettings *in, struct aoi_settings *out);
 void codec__settings_out(const struct aoi_settings *in, struct codec__settings *out);
