@@ -125,6 +125,7 @@ void dispatch_clear(struct dispatch *dispatch)
     aoi_rows_clear(&dispatch->rows);
     array_clear(&dispatch->errors);
     array_clear(&dispatch->spaces);
+    array_clear(&dispatch->counts);
 }
 
 void dispatch_frame(struct dispatch *dispatch, struct session *session, const void *bytes, size_t len)

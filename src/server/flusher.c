@@ -20,6 +20,11 @@ uint64_t flusher_time_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+uint64_t flusher_now_ms(void)
+{
+    return uv_hrtime() / 1000000;
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     free(handle->data);
@@ -40,19 +45,21 @@ void flusher_init(struct flusher *flusher, uv_loop_t *loop, struct aoi_world *wo
     aoi_world_on_space_end(world, on_space_end, flusher);
 }
 
+/* Whether work is left. */
 static bool flush(struct aoi_space *space, uint64_t tag)
 {
-    struct aoi_flush_info info = {.tag = tag, .time_us = flusher_time_us()};
+    struct aoi_flush_info info = {.tag = tag, .time_us = flusher_time_us(), .now_ms = flusher_now_ms()};
     aoi_flush(space, &info);
     return info.pending;
 }
+
+static void arm(struct flusher *flusher, struct aoi_space *space, bool work);
 
 static void on_timer(uv_timer_t *handle)
 {
     struct space_timer *timer = handle->data;
     struct flusher *flusher = timer->flusher;
-    flush(timer->space, 0);
-    flusher_arm(flusher, timer->space);
+    arm(flusher, timer->space, flush(timer->space, 0));
     flusher->after(flusher->after_ctx);
 }
 
@@ -69,14 +76,33 @@ static struct space_timer *timer_of(struct flusher *flusher, struct aoi_space *s
     return timer;
 }
 
-void flusher_arm(struct flusher *flusher, struct aoi_space *space)
+/* If there is work, and no timer runs, one starts. */
+static void arm(struct flusher *flusher, struct aoi_space *space, bool work)
 {
     uint32_t flush_ms = aoi_space_settings(space)->flush_ms;
-    if (flush_ms == 0 || !aoi_space_dirty(space)) return;
+    if (flush_ms == 0 || !(work || aoi_space_dirty(space))) return;
     struct space_timer *timer = timer_of(flusher, space);
     if (uv_is_active((uv_handle_t *)&timer->handle)) return;
     uv_update_time(flusher->loop); /* the loop's clock stands still within a turn: after a long one the timer would be too early */
     CHECK(uv_timer_start(&timer->handle, on_timer, flush_ms, 0) == 0);
+}
+
+void flusher_arm(struct flusher *flusher, struct aoi_space *space)
+{
+    arm(flusher, space, false);
+}
+
+void flusher_rearm(struct flusher *flusher, struct aoi_space *space)
+{
+    uint32_t flush_ms = aoi_space_settings(space)->flush_ms;
+    struct space_timer *timer = aoi_space_user(space);
+    bool due = timer != NULL && uv_is_active((uv_handle_t *)&timer->handle);
+    if (due) {
+        uv_update_time(flusher->loop);
+        if (flush_ms > 0 && uv_timer_get_due_in(&timer->handle) <= flush_ms) return;
+        uv_timer_stop(&timer->handle);
+    }
+    arm(flusher, space, due);
 }
 
 void flusher_arm_all(struct flusher *flusher)
@@ -90,7 +116,7 @@ bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t ta
     bool pending = flush(space, tag);
     struct space_timer *timer = aoi_space_user(space);
     if (timer != NULL) uv_timer_stop(&timer->handle);
-    flusher_arm(flusher, space);
+    arm(flusher, space, pending);
     return pending;
 }
 

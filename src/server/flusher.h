@@ -18,6 +18,8 @@ void flusher_init(struct flusher *flusher, uv_loop_t *loop, struct aoi_world *wo
 
 /* Something may have changed in the space: if it has, and no timer runs, one starts. */
 void flusher_arm(struct flusher *flusher, struct aoi_space *space);
+/* flush_ms of the space was changed: a flush that is due never comes later for that, and not at all where only the Flush command flushes. */
+void flusher_rearm(struct flusher *flusher, struct aoi_space *space);
 void flusher_arm_all(struct flusher *flusher);
 /* The Flush command: flushes now, and disarms or, if work is left, arms anew. Returns whether work is left. */
 bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t tag);
@@ -25,5 +27,6 @@ bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t ta
 void flusher_flush_all(struct flusher *flusher);
 
 uint64_t flusher_time_us(void); /* wall clock, microseconds since 1970 */
+uint64_t flusher_now_ms(void);  /* a clock that never goes back */
 
 #endif

@@ -34,7 +34,8 @@ int rig_setup(void **state)
     rig->metrics.connections = 3;
     deliver_init(&rig->deliver, &rig->sessions, (size_t)rig->config.max_frame_bytes);
     const struct aoi_limits limits = {
-        .max_spaces = 10, .max_entities = 1000, .max_players = 1000, .max_units = 10, .max_payload = 100, .max_radius = 512};
+        .max_spaces = 10, .max_entities = 1000, .max_players = 1000, .max_units = 10, .max_payload = 100, .max_radius = 512,
+        .max_overrides = 5, .max_message = 50, .max_messages = 20};
     const struct aoi_sink sink = deliver_sink(&rig->deliver);
     rig->world = aoi_world_new(&limits, &sink);
     flusher_init(&rig->flusher, &rig->loop, rig->world, after, rig);
@@ -73,7 +74,7 @@ void rig_close(struct rig *rig, struct session *session)
 {
     assert_int_equal(session->state, SESSION_CLOSING);
     if (session->owner != 0) aoi_owner_end(rig->world, session->owner, true);
-    deliver_closed(&rig->deliver);
+    deliver_waiting(&rig->deliver);
     session_release(&rig->sessions, session);
 }
 
