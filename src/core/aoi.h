@@ -214,6 +214,10 @@ void *aoi_space_user(const struct aoi_space *space);
 /* Called just before a space is freed, so that the caller lets go of its user word. At most one; NULL: none. */
 void aoi_world_on_space_end(struct aoi_world *world, void (*fn)(void *ctx, struct aoi_space *space), void *ctx);
 
+/* Called when a space in which there was nothing to look at for the next flush has changed, so that the caller can arm one: aoi_space_dirty() turned true. Not called
+ * for what a flush leaves behind. At most one; NULL: none. It must not call back into the core. */
+void aoi_world_on_change(struct aoi_world *world, void (*fn)(void *ctx, struct aoi_space *space), void *ctx);
+
 /* An owner has gone: removes its entities, players (with a closed delta; pass tell = false where nobody is left to read it) and spaces; persistent
  * spaces stay and become the configuration's in all but name: owner 0, and an admin may destroy them. */
 void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell);
@@ -315,7 +319,8 @@ int aoi_query_view(struct aoi_space *space, uint64_t player, uint64_t cursor, si
 int aoi_query_nearest(struct aoi_space *space, const float center[3], float max_distance, uint32_t layers, size_t k, struct aoi_rows *rows);
 /* Players that were told of an entity (ids only). AOI_ENOENTITY. */
 int aoi_query_observers(struct aoi_space *space, uint64_t id, uint64_t cursor, size_t limit, struct aoi_rows *rows);
-/* Counts on a raster of columns x rows (1 .. 256 each) over the box, row by row from min y; an entity on an inner line counts to the higher side. AOI_EINVAL. */
+#define AOI_RASTER_MAX 256
+/* Counts on a raster of columns x rows (1 .. AOI_RASTER_MAX each) over the box, row by row from min y; an entity on an inner line counts to the higher side. AOI_EINVAL. */
 int aoi_query_density(struct aoi_space *space, const float min[3], const float max[3], uint32_t layers, uint32_t columns, uint32_t rows, uint32_t *counts);
 
 /* Which rule decides whether a player sees an entity, as the next flush would find it. The first that applies, from the top. */

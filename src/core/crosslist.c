@@ -129,16 +129,16 @@ static void bounds_move(struct crosslist *x, uint32_t watch, uint32_t a, const s
 
 /* ------------------------------------------------------------------------------------------------------------- slabs */
 
-/* The boundaries of a class among which stands the lo of every box of that class that contains the coordinate q of axis a. */
-static struct aoi__range stab(const struct crosslist *x, uint32_t a, uint32_t c, uint32_t q)
+/* The boundaries of a class among which stands the lo of every box of that class that touches p..q on axis a. */
+static struct aoi__range stab(const struct crosslist *x, uint32_t a, uint32_t c, uint32_t p, uint32_t q)
 {
     /* a box of a length that was rounded, seen from a place by a subtraction that is: a thousandth and the next float below cover both */
-    double from = (double)aoi__unorder(q) - 1.001 * x->reach[a][c];
+    double from = (double)aoi__unorder(p) - 1.001 * x->reach[a][c];
     return aoi__axis_seek(&x->bound[a][c], aoi__order((float)from) - 1, q);
 }
 
-/* The axis on which the fewest boundaries must be looked at to find the boxes around q; *cost: how many, about. */
-static uint32_t best_stab(const struct crosslist *x, const uint32_t *q, uint64_t *cost)
+/* The axis on which the fewest boundaries must be looked at to find the boxes that touch p..q; *cost: how many, about. */
+static uint32_t best_stab(const struct crosslist *x, const uint32_t *p, const uint32_t *q, uint64_t *cost)
 {
     uint32_t best = 0;
     *cost = UINT64_MAX;
@@ -146,7 +146,7 @@ static uint32_t best_stab(const struct crosslist *x, const uint32_t *q, uint64_t
         uint64_t n = 0;
         for (uint32_t c = 0; c < CLASSES; c++) {
             if (x->bound[a][c].n == 0) continue;
-            struct aoi__range range = stab(x, a, c, q[a]);
+            struct aoi__range range = stab(x, a, c, p[a], q[a]);
             n += aoi__axis_count(&x->bound[a][c], &range);
         }
         if (n < *cost) *cost = n, best = a;
@@ -175,7 +175,7 @@ static void find_watches(struct aoi_space *space, uint32_t slot, const uint32_t 
     struct crosslist *x = space->index;
     for (uint32_t c = 0; c < CLASSES; c++) {
         if (x->bound[a][c].n == 0) continue;
-        struct aoi__range range = stab(x, a, c, q[a]);
+        struct aoi__range range = stab(x, a, c, q[a], q[a]);
         const uint64_t *m;
         for (uint32_t n; (m = aoi__axis_next(&x->bound[a][c], &range, &n)) != NULL;) {
             for (uint32_t i = 0; i < n; i++) {
@@ -237,7 +237,7 @@ static void slot_update(struct aoi_space *space, uint32_t slot, const uint32_t *
         }
     }
     if (sweep > FEW) {
-        uint32_t axis = best_stab(x, q, &slab);
+        uint32_t axis = best_stab(x, q, q, &slab);
         if (slab + x->pairs.of[AOI__SLOT][slot].n < sweep) {
             slot_jump(space, slot, p, q, axis);
             return;
@@ -258,7 +258,7 @@ static void crosslist_insert(struct aoi_space *space, uint32_t slot)
     order(x->dims, space->hot[slot].pos, q);
     for (uint32_t a = 0; a < x->dims; a++) aoi__axis_insert(&x->place[a], aoi__marker(q[a], slot));
     uint64_t cost;
-    find_watches(space, slot, nowhere, q, best_stab(x, q, &cost));
+    find_watches(space, slot, nowhere, q, best_stab(x, q, q, &cost));
 }
 
 static void crosslist_erase(struct aoi_space *space, uint32_t slot)
@@ -393,8 +393,9 @@ static void crosslist_watch_clear(struct aoi_space *space, uint32_t watch)
 
 /* ------------------------------------------------------------------------------------------------------------- reading */
 
-static void crosslist_gather(struct aoi_space *space, uint32_t watch, aoi__slots *out)
+static void crosslist_gather(struct aoi_space *space, uint32_t watch, uint32_t mask, aoi__slots *out)
 {
+    (void)mask; /* the sets are kept whole */
     const struct crosslist *x = space->index;
     if (watch >= x->area.n) return;
     const struct aoi__list *set = &x->pairs.of[AOI__WATCH][watch];
@@ -405,12 +406,42 @@ static void crosslist_gather(struct aoi_space *space, uint32_t watch, aoi__slots
 }
 
 /* The watches that hold it now; those that held it, and no longer do, were marked when they lost it. */
-static void crosslist_notify(struct aoi_space *space, uint32_t slot, const float from[3])
+static void crosslist_notify(struct aoi_space *space, uint32_t slot, const float from[3], uint32_t layers)
 {
     (void)from;
     const struct crosslist *x = space->index;
     const struct aoi__list *holders = &x->pairs.of[AOI__SLOT][slot];
-    for (uint32_t i = 0; i < holders->n; i++) aoi__watch_dirty(space, holders->id[i]);
+    for (uint32_t i = 0; i < holders->n; i++)
+        if (space->watches.at[holders->id[i]].mask & layers) aoi__watch_dirty(space, holders->id[i]);
+}
+
+static void crosslist_relayer(struct aoi_space *space, uint32_t slot)
+{
+    (void)space;
+    (void)slot;
+}
+
+static void crosslist_watching(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out)
+{
+    const struct crosslist *x = space->index;
+    uint32_t p[3], q[3];
+    uint64_t cost;
+    order(x->dims, lo, p);
+    order(x->dims, hi, q);
+    uint32_t a = best_stab(x, p, q, &cost);
+    for (uint32_t c = 0; c < CLASSES; c++) {
+        if (x->bound[a][c].n == 0) continue;
+        struct aoi__range range = stab(x, a, c, p[a], q[a]);
+        const uint64_t *m;
+        for (uint32_t n; (m = aoi__axis_next(&x->bound[a][c], &range, &n)) != NULL;) {
+            for (uint32_t i = 0; i < n; i++) {
+                const struct area *area = &x->area.at[(uint32_t)m[i] / 2];
+                bool touches = !(m[i] & 1);
+                for (uint32_t k = 0; k < x->dims; k++) touches &= (area->lo[k] <= q[k]) & (p[k] <= area->hi[k]);
+                if (touches) *array_add(out) = (uint32_t)m[i] / 2;
+            }
+        }
+    }
 }
 
 static void crosslist_resolve(struct aoi_space *space)
@@ -418,8 +449,9 @@ static void crosslist_resolve(struct aoi_space *space)
     (void)space; /* everything was marked as it happened */
 }
 
-static void crosslist_scan(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out)
+static void crosslist_scan(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *out)
 {
+    (void)layers;
     const struct crosslist *x = space->index;
     struct area area = {.slot = AOI__NONE};
     order(x->dims, lo, area.lo);
@@ -484,12 +516,17 @@ static void check_marker(const struct aoi__axis *axis, uint32_t order, uint32_t 
     CHECK(!"the marker is where its coordinate says");
 }
 
+static bool in_index(const struct aoi_space *space, uint32_t slot)
+{
+    return aoi__alive(space, slot) && !(space->cold[slot].flags & AOI__LARGE);
+}
+
 /* The axes are sound and hold a marker for everything that is there, where it is now, and nothing else. */
 static void check_axes(const struct aoi_space *space, const struct crosslist *x)
 {
     uint32_t places = 0, bounds = 0;
     for (uint32_t s = 0; s < space->slot_n; s++) {
-        if (!aoi__alive(space, s)) continue;
+        if (!in_index(space, s)) continue;
         places++;
         for (uint32_t a = 0; a < x->dims; a++) {
             CHECK(at(x, s)[a] == aoi__order(space->hot[s].pos[a]));
@@ -532,11 +569,11 @@ static void check_sets(const struct aoi_space *space, const struct crosslist *x)
         if (!active) continue;
         for (uint32_t i = 0; i < n; i++) {
             uint32_t s = x->pairs.of[AOI__WATCH][w].id[i];
-            CHECK(s < space->slot_n && aoi__alive(space, s) && met[s] != w + 1);
+            CHECK(s < space->slot_n && in_index(space, s) && met[s] != w + 1);
             met[s] = w + 1;
         }
         for (uint32_t s = 0; s < space->slot_n; s++) {
-            if (!aoi__alive(space, s)) continue;
+            if (!in_index(space, s)) continue;
             bool holds = s != watch->slot && aoi__inside(space->hot[s].pos, watch->lo, watch->hi, x->dims);
             CHECK(holds == (met[s] == w + 1));
         }
@@ -563,7 +600,9 @@ const struct aoi__index_ops aoi__crosslist_ops = {
     .watch_clear = crosslist_watch_clear,
     .gather = crosslist_gather,
     .notify = crosslist_notify,
+    .relayer = crosslist_relayer,
     .resolve = crosslist_resolve,
+    .watching = crosslist_watching,
     .scan = crosslist_scan,
     .bytes = crosslist_bytes,
     .validate = crosslist_validate,

@@ -1,0 +1,69 @@
+/* look.h: what the stages of one player's delta share: view.c gathers and compares, emit.c makes the columns. */
+#ifndef AOI_CORE_LOOK_H
+#define AOI_CORE_LOOK_H
+
+#include "core/rank.h"
+#include "core/space.h"
+
+/* Columns and lists of the delta that is being made; they grow and are kept, so that a warm flush allocates nothing. */
+struct aoi__scratch {
+    aoi__slots found;      /* what the index found for one watch */
+    aoi__slots kept, come; /* told and still seen; seen and not told. kept gets flags when updates and state changes are made */
+    struct aoi_rows enters, updates;
+    ARRAY(struct aoi__ranked) ranked;
+    ARRAY(uint64_t) since; /* the next aoi__player.since */
+    ARRAY(uint64_t) leave_id, payload_id, layers_id, message_from;
+    ARRAY(uint32_t) layers, payload_len, enter_payload_len, message_len;
+    ARRAY(const void *) payload, enter_payload, message;
+};
+
+struct aoi__look {
+    struct aoi_space *space;
+    struct aoi__scratch *s;
+    struct aoi__player *p;
+    const struct aoi_flush_info *info;
+    /* rules in force */
+    float margin;
+    uint32_t max_view, max_enter;
+    bool staying, tiered;
+    bool inline_updates; /* updates can be written while sorting: no rule can drop or delay what is kept */
+    /* what has come out */
+    uint32_t chosen_kept, chosen_come; /* so many at the head of kept and come are chosen: SHOW, include_self */
+    bool flags;                        /* some entry of the view has flags */
+    bool told_at;                      /* space->told_at[slot] is the place in the view of what was told */
+    size_t room;                       /* bytes that enters, payload changes and messages may still take */
+    bool left;                         /* work is left for the next flush */
+    bool enter_payloads;
+};
+
+/* While a player is looked at, mark[slot] is GONE for what it was told and does not see, SEEN for what it sees, HIDDEN for what it is not to see, told or not; anything
+ * less is none of these. */
+#define AOI__GONE(space) ((space)->mark_serial - 2)
+#define AOI__SEEN(space) ((space)->mark_serial - 1)
+#define AOI__HIDDEN(space) ((space)->mark_serial)
+
+/* view.c: fills kept and come by all rules before the rank. info: its now_ms counts. */
+void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info);
+/* Squared distance to the nearest unit or the viewport's centre; INFINITY: there is neither. */
+double aoi__look_distance2(const struct aoi__look *k, uint32_t slot);
+/* The rank of one that is seen. chosen: SHOW or include_self. */
+struct aoi__ranked aoi__look_ranked(const struct aoi__look *k, uint32_t slot, bool told, bool chosen);
+uint32_t aoi__look_period(const struct aoi__look *k, uint32_t slot); /* of its tier */
+uint32_t aoi__look_stay_left_ms(const struct aoi__look *k, uint64_t since);
+/* Whether the player watches anything: a viewport, or a unit of radius not 0. */
+bool aoi__look_watches(const struct aoi__look *k);
+
+/* emit.c: makes the delta from kept and come, remembers what was told, delivers. */
+void aoi__emit(struct aoi__look *k, size_t room);
+
+static inline void aoi__row_set(struct aoi_rows *rows, size_t i, const struct aoi__hot *h, bool flat)
+{
+    rows->id[i] = h->id;
+    rows->x[i] = h->pos[0];
+    rows->y[i] = h->pos[1];
+    if (flat) return;
+    rows->z[i] = h->pos[2];
+    rows->extra[i] = h->extra;
+}
+
+#endif
