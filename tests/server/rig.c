@@ -33,9 +33,15 @@ int rig_setup(void **state)
     rig->sessions.metrics = &rig->metrics;
     rig->metrics.connections = 3;
     deliver_init(&rig->deliver, &rig->sessions, (size_t)rig->config.max_frame_bytes);
-    const struct aoi_limits limits = {
-        .max_spaces = 10, .max_entities = 1000, .max_players = 1000, .max_units = 10, .max_payload = 100, .max_radius = 512,
-        .max_overrides = 5, .max_message = 50, .max_messages = 20};
+    const struct aoi_limits limits = {.max_spaces = 10,
+                                      .max_entities = 1000,
+                                      .max_players = 1000,
+                                      .max_units = 10,
+                                      .max_payload = 100,
+                                      .max_radius = 512,
+                                      .max_overrides = 5,
+                                      .max_message = 50,
+                                      .max_messages = 20};
     const struct aoi_sink sink = deliver_sink(&rig->deliver);
     rig->world = aoi_world_new(&limits, &sink);
     flusher_init(&rig->flusher, &rig->loop, rig->world, after, rig);
@@ -112,6 +118,21 @@ const struct codec_server_frame *rig_take(struct rig *rig, struct session *sessi
     return &taken;
 }
 
+struct aoi_delta rig_take_delta(struct rig *rig, struct session *session, uint64_t player)
+{
+    const struct codec_server_frame *frame = rig_take(rig, session);
+    assert_int_equal(frame->kind, CODEC_DELTAS);
+    assert_int_equal(frame->u.deltas.player_n, 1);
+    assert_int_equal(frame->u.deltas.players[0].delta.player, player);
+    return frame->u.deltas.players[0].delta;
+}
+
+const struct codec_server_frame *rig_ask(struct rig *rig, struct session *session, struct codec_query query)
+{
+    rig_frame(rig, session, &(struct codec_client_frame){.seq = session->last_seq + 1, .kind = CODEC_QUERY, .u.query = query});
+    return rig_take(rig, session);
+}
+
 bool rig_silent(const struct session *session)
 {
     return outbox_bytes(&session->out) == 0;
@@ -133,4 +154,14 @@ void rig_expect_ack(struct rig *rig, struct session *session, uint64_t reply_to,
     assert_int_equal(frame->reply_to, reply_to);
     assert_int_equal(frame->u.ack.errors_total, 0);
     assert_int_equal(frame->u.ack.applied, applied);
+}
+
+void rig_expect_refusal(struct rig *rig, struct session *session, enum codec_code code, uint64_t id)
+{
+    const struct codec_server_frame *frame = rig_take(rig, session);
+    assert_int_equal(frame->kind, CODEC_ACK);
+    assert_true(frame->u.ack.error_n > 0);
+    assert_string_equal(codec_code_name((int)frame->u.ack.errors[0].code), codec_code_name(code));
+    assert_int_equal(frame->u.ack.errors[0].id, id);
+    assert_true(frame->u.ack.errors[0].text[0] != '\0');
 }

@@ -7,54 +7,12 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "commands.h"
 #include "rig.h"
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
-#define BATCH(rig, session, seq, ...) \
-    rig_batch(rig, session, seq, COUNT(((struct codec_command[]){__VA_ARGS__})), (struct codec_command[]){__VA_ARGS__})
-
-#define CREATE(ms)                                                           \
-    {                                                                        \
-        .kind = CODEC_CREATE_SPACE, .u.create_space.settings.flush_ms = (ms) \
-    }
-#define DESTROY                     \
-    {                               \
-        .kind = CODEC_DESTROY_SPACE \
-    }
-#define ADD(i, px, py)                                                                                                             \
-    {                                                                                                                              \
-        .kind = CODEC_ADD_ENTITY, .u.add_entity = {.mode = AOI_ADD_NEW, .entity = {.id = (i), .pos = {(px), (py)}, .radius = 10} } \
-    }
-#define SUBSCRIBE(p, e)                                                         \
-    {                                                                           \
-        .kind = CODEC_SUBSCRIBE, .u.subscribe = {.player = (p), .entity = (e) } \
-    }
-#define CLOSE_PLAYER(p)                                          \
-    {                                                            \
-        .kind = CODEC_CLOSE_PLAYER, .u.close_player.player = (p) \
-    }
-#define OPEN_PLAYER(p)                                         \
-    {                                                          \
-        .kind = CODEC_OPEN_PLAYER, .u.open_player.player = (p) \
-    }
-#define FLUSH(t)                                \
-    {                                           \
-        .kind = CODEC_FLUSH, .u.flush.tag = (t) \
-    }
 
 static void ping(struct rig *rig, struct session *session, uint64_t seq)
 {
     rig_frame(rig, session, &(struct codec_client_frame){.seq = seq, .kind = CODEC_PING, .u.ping.nonce = 5});
-}
-
-/* Takes a Deltas frame of one player. */
-static struct aoi_delta take_delta(struct rig *rig, struct session *session, uint64_t player)
-{
-    const struct codec_server_frame *frame = rig_take(rig, session);
-    assert_int_equal(frame->kind, CODEC_DELTAS);
-    assert_int_equal(frame->u.deltas.player_n, 1);
-    assert_int_equal(frame->u.deltas.players[0].delta.player, player);
-    return frame->u.deltas.players[0].delta;
 }
 
 static void a_first_frame_that_is_no_hello_closes(void **state)
@@ -186,7 +144,8 @@ static void columns_must_have_equal_lengths(void **state)
                  {2, 2, 2, 1, false, false}, {2, 2, 0, 2, true, false},  {0, 0, 0, 0, false, false}};
     rig_hello(rig, s);
     for (uint32_t dimensions = 2; dimensions <= 3; dimensions++) {
-        BATCH(rig, s, 0, {.kind = CODEC_CREATE_SPACE, .u.create_space.settings = {.dimensions = dimensions}}, ADD(5, 0, 0), ADD(6, 0, 0));
+        BATCH(rig, s, 0, {.kind = CODEC_CREATE_SPACE, .u.create_space = &(struct codec_create_space){.settings.dimensions = dimensions}},
+              ADD(5, 0, 0), ADD(6, 0, 0));
         for (size_t i = 0; i < COUNT(cases); i++) {
             BATCH(rig, s, s->last_seq + 1,
                   {.kind = CODEC_MOVE_ENTITIES,
@@ -258,22 +217,22 @@ static void an_ack_goes_before_closed_deltas_and_after_those_of_a_flush(void **s
     rig_hello(rig, a);
     rig_hello(rig, b);
     BATCH(rig, a, 1, CREATE(0), ADD(1, 0, 0), ADD(2, 1, 1), SUBSCRIBE(9, 1), FLUSH(6));
-    struct aoi_delta delta = take_delta(rig, a, 9);
+    struct aoi_delta delta = rig_take_delta(rig, a, 9);
     assert_int_equal(delta.tag, 6);
     assert_int_equal(delta.enters.n, 1);
     rig_expect_ack(rig, a, 1, 5);
 
     BATCH(rig, a, 2, CLOSE_PLAYER(9));
     rig_expect_ack(rig, a, 2, 1);
-    delta = take_delta(rig, a, 9);
+    delta = rig_take_delta(rig, a, 9);
     assert_true(delta.closed);
     assert_int_equal(delta.seq, 2);
 
     BATCH(rig, a, 3, OPEN_PLAYER(9), CLOSE_PLAYER(9), SUBSCRIBE(9, 1), FLUSH(7));
-    delta = take_delta(rig, a, 9);
+    delta = rig_take_delta(rig, a, 9);
     assert_true(delta.closed);
     assert_int_equal(delta.seq, 1);
-    delta = take_delta(rig, a, 9);
+    delta = rig_take_delta(rig, a, 9);
     assert_false(delta.closed);
     assert_int_equal(delta.seq, 1);
     rig_expect_ack(rig, a, 3, 4);
@@ -282,8 +241,8 @@ static void an_ack_goes_before_closed_deltas_and_after_those_of_a_flush(void **s
     rig_expect_ack(rig, b, 1, 1);
     BATCH(rig, b, 2, DESTROY); /* everybody is admin */
     rig_expect_ack(rig, b, 2, 1);
-    assert_true(take_delta(rig, b, 10).closed);
-    assert_true(take_delta(rig, a, 9).closed);
+    assert_true(rig_take_delta(rig, b, 10).closed);
+    assert_true(rig_take_delta(rig, a, 9).closed);
     assert_true(rig_silent(a) && rig_silent(b));
 }
 
@@ -299,7 +258,7 @@ static void a_session_that_ends_takes_along_what_it_owns(void **state)
     rig_frame(rig, a, &(struct codec_client_frame){.kind = CODEC_BYE});
     assert_true(rig_silent(a));
     rig_close(rig, a);
-    assert_true(take_delta(rig, b, 4).closed);
+    assert_true(rig_take_delta(rig, b, 4).closed);
     assert_null(aoi_space_find(rig->world, 1));
     assert_null(sessions_of_owner(&rig->sessions, owner));
     rig_hello(rig, c); /* owner numbers are used again, session ids are not */
@@ -322,7 +281,7 @@ static void skipped_players_leave_work_and_the_hard_limit_closes(void **state)
     assert_int_equal(ack->kind, CODEC_ACK);
     assert_true(ack->u.ack.pending);
     BATCH(rig, s, 2, FLUSH(0));
-    assert_int_equal(take_delta(rig, s, 9).enters.n, 1);
+    assert_int_equal(rig_take_delta(rig, s, 9).enters.n, 1);
     rig_expect_ack(rig, s, 2, 1);
 
     buf_reserve(&s->out.queue, 200000);
@@ -353,43 +312,37 @@ static void draining_refuses_commands_and_answers_the_rest(void **state)
     assert_int_equal(rig_take(rig, s)->u.result.stats.spaces, 1);
 }
 
-static const struct codec_server_frame *ask(struct rig *rig, struct session *s, struct codec_query query)
-{
-    rig_frame(rig, s, &(struct codec_client_frame){.seq = s->last_seq + 1, .kind = CODEC_QUERY, .u.query = query});
-    return rig_take(rig, s);
-}
-
 static void queries_answer_or_say_why_not(void **state)
 {
     struct rig *rig = *state;
     struct session *s = &rig->session[0];
     rig_hello(rig, s);
     BATCH(rig, s, 0, CREATE(0), ADD(1, 0, 0), ADD(2, 1, 1), ADD(3, 50, 50), SUBSCRIBE(9, 1), FLUSH(0));
-    assert_int_equal(take_delta(rig, s, 9).enters.n, 1);
+    assert_int_equal(rig_take_delta(rig, s, 9).enters.n, 1);
 
-    const struct codec_server_frame *f = ask(
+    const struct codec_server_frame *f = rig_ask(
         rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_AABB, .has_box = true, .max = {60, 60}, .limit = 2});
     assert_int_equal(f->u.result.kind, CODEC_RESULT_ENTITIES);
     assert_int_equal(f->u.result.rows.n, 2);
     assert_int_equal(f->u.result.rows.next, 2);
-    f = ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_AABB, .has_box = true, .max = {60, 60}, .cursor = 2});
+    f = rig_ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_AABB, .has_box = true, .max = {60, 60}, .cursor = 2});
     assert_int_equal(f->u.result.rows.n, 1);
     assert_int_equal(f->u.result.rows.next, 0);
-    f = ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_RADIUS, .radius = 2});
+    f = rig_ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_RADIUS, .radius = 2});
     assert_int_equal(f->u.result.rows.n, 2);
-    f = ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_COUNT, .has_box = true, .max = {60, 60}});
+    f = rig_ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_COUNT, .has_box = true, .max = {60, 60}});
     assert_int_equal(f->u.result.entities, 3);
     assert_int_equal(f->u.result.players, 1);
-    f = ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_GET_ENTITY, .id = 3});
+    f = rig_ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_GET_ENTITY, .id = 3});
     assert_int_equal(f->u.result.owner_session, s->id);
     assert_true(f->u.result.entity.pos[0] == 50.0f);
-    f = ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_VIEW, .id = 9});
+    f = rig_ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_VIEW, .id = 9});
     assert_int_equal(f->u.result.rows.n, 1);
     assert_int_equal(f->u.result.seq, 1);
-    f = ask(rig, s, (struct codec_query){.kind = CODEC_QUERY_LIST_SPACES, .limit = 1});
+    f = rig_ask(rig, s, (struct codec_query){.kind = CODEC_QUERY_LIST_SPACES, .limit = 1});
     assert_int_equal(f->u.result.space_n, 1);
     assert_int_equal(f->u.result.spaces[0].owner_session, s->id);
-    f = ask(rig, s, (struct codec_query){.kind = CODEC_QUERY_LIST_SPACES, .cursor = f->u.result.next_cursor});
+    f = rig_ask(rig, s, (struct codec_query){.kind = CODEC_QUERY_LIST_SPACES, .cursor = f->u.result.next_cursor});
     assert_int_equal(f->u.result.spaces[0].id, 77);
     assert_int_equal(f->u.result.spaces[0].owner_session, 0);
     assert_int_equal(f->u.result.next_cursor, 0);
@@ -410,7 +363,7 @@ static void queries_answer_or_say_why_not(void **state)
         {{.space = 2, .kind = CODEC_QUERY_STATS}, CODEC_UNKNOWN_SPACE},
     };
     for (size_t i = 0; i < COUNT(refused); i++) {
-        f = ask(rig, s, refused[i].query);
+        f = rig_ask(rig, s, refused[i].query);
         assert_int_equal(f->kind, CODEC_ERROR);
         assert_int_equal(f->reply_to, s->last_seq);
         assert_string_equal(codec_code_name((int)f->u.error.code), codec_code_name(refused[i].code));

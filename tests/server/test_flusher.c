@@ -114,6 +114,47 @@ static void a_manual_space_has_no_timer(void **state)
     assert_false(armed(rig));
 }
 
+static void set_flush_ms(struct rig *rig, uint32_t flush_ms)
+{
+    assert_int_equal(aoi_space_set(space(rig), 0, true, &(struct aoi_space_change){.has_flush_ms = true, .flush_ms = flush_ms}), AOI_OK);
+    flusher_rearm(&rig->flusher, space(rig));
+}
+
+static void another_flush_ms_brings_a_flush_forward_but_never_postpones_it(void **state)
+{
+    struct rig *rig = *state;
+    change(rig, 1);
+    const uv_timer_t *timer = aoi_space_user(space(rig));
+    set_flush_ms(rig, 100000);
+    assert_in_range(uv_timer_get_due_in(timer), 0, 10);
+    uv_run(&rig->loop, UV_RUN_DEFAULT);
+    change(rig, 2);
+    assert_in_range(uv_timer_get_due_in(timer), 1000, 100000);
+    set_flush_ms(rig, 5);
+    assert_in_range(uv_timer_get_due_in(timer), 0, 5);
+    uv_run(&rig->loop, UV_RUN_DEFAULT);
+    assert_false(armed(rig));
+    set_flush_ms(rig, 7);
+    uv_run(&rig->loop, UV_RUN_DEFAULT);
+    assert_false(armed(rig));
+    assert_int_equal(flushes(rig), rig->timed_flushes);
+}
+
+static void a_space_made_manual_is_disarmed_and_one_made_timed_is_armed(void **state)
+{
+    struct rig *rig = *state;
+    change(rig, 1);
+    assert_true(armed(rig));
+    set_flush_ms(rig, 0);
+    assert_false(armed(rig));
+    change(rig, 2);
+    assert_false(armed(rig));
+    set_flush_ms(rig, 5);
+    assert_true(armed(rig));
+    uv_run(&rig->loop, UV_RUN_DEFAULT);
+    assert_int_equal(rig->timed_flushes, 1);
+}
+
 static void a_space_that_ends_takes_its_timer_along(void **state)
 {
     struct rig *rig = *state;
@@ -141,6 +182,8 @@ int main(void)
         TEST(a_commanded_flush_disarms),
         TEST(work_that_is_left_arms_the_next),
         TEST(a_manual_space_has_no_timer),
+        TEST(another_flush_ms_brings_a_flush_forward_but_never_postpones_it),
+        TEST(a_space_made_manual_is_disarmed_and_one_made_timed_is_armed),
         TEST(a_space_that_ends_takes_its_timer_along),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
