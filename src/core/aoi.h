@@ -215,7 +215,8 @@ void *aoi_space_user(const struct aoi_space *space);
 void aoi_world_on_space_end(struct aoi_world *world, void (*fn)(void *ctx, struct aoi_space *space), void *ctx);
 
 /* Called when a space in which there was nothing to look at for the next flush has changed, so that the caller can arm one: aoi_space_dirty() turned true. Not called
- * for what a flush leaves behind. At most one; NULL: none. It must not call back into the core. */
+ * for what a flush leaves behind. At most one; NULL: none. It must not call back into the core, but for the space's
+ * settings and user word. */
 void aoi_world_on_change(struct aoi_world *world, void (*fn)(void *ctx, struct aoi_space *space), void *ctx);
 
 /* An owner has gone: removes its entities, players (with a closed delta; pass tell = false where nobody is left to read it) and spaces; persistent

@@ -304,7 +304,6 @@ void dispatch_batch(struct dispatch *dispatch, struct session *session, const st
         batch.index = (uint32_t)i;
         run_command(&batch, &frame->u.batch.commands[i]);
     }
-    if (batch.space != NULL) flusher_arm(dispatch->flusher, batch.space);
     send_ack(&batch, frame->seq);
     deliver_waiting(dispatch->deliver);
 }

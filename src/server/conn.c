@@ -245,7 +245,6 @@ static void end_session(struct conn *conn)
     buf_clear(&conn->in);
     if (conn->session.owner != 0 && !server->draining) {
         aoi_owner_end(server->world, conn->session.owner, true);
-        flusher_arm_all(&server->flusher);
         deliver_waiting(&server->deliver);
     }
     session_release(&server->sessions, &conn->session);

@@ -77,7 +77,6 @@ static void take_resync(struct dispatch *dispatch, struct session *session, cons
         session_send_error(dispatch->sessions, session, frame->seq, code, dispatch_text(code));
         return;
     }
-    flusher_arm(dispatch->flusher, space);
     send_empty_ack(dispatch, session, frame->seq, 1);
 }
 

@@ -6,7 +6,6 @@
 #define SPACE_INFO_BYTES (192 + AOI_TIERS_TEXT) /* of a SpaceInfo, at most */
 #define RESULT_BYTES 64                         /* of a Result beside its items, at most */
 #define COUNT_BYTES 5                           /* of a field of a raster, at most */
-#define RASTER_MAX 256                          /* columns, and rows */
 
 struct query {
     struct dispatch *dispatch;
@@ -104,7 +103,7 @@ static int ask_density(struct query *query)
     const struct codec_query *ask = query->ask;
     struct dispatch *d = query->dispatch;
     if (!ask->has_box) return AOI_EINVAL;
-    if (ask->columns < 1 || ask->columns > RASTER_MAX || ask->rows < 1 || ask->rows > RASTER_MAX) {
+    if (ask->columns < 1 || ask->columns > AOI_RASTER_MAX || ask->rows < 1 || ask->rows > AOI_RASTER_MAX) {
         query->why = "a raster has 1 to 256 columns and rows";
         return AOI_EINVAL;
     }

@@ -18,7 +18,6 @@ static struct aoi_space *space(struct rig *rig)
 static void change(struct rig *rig, uint64_t id)
 {
     assert_int_equal(aoi_entity_add(space(rig), 1, AOI_ADD_NEW, &(struct aoi_entity){.id = id, .pos = {1, 2}}), AOI_OK);
-    flusher_arm(&rig->flusher, space(rig));
 }
 
 static bool armed(struct rig *rig)
@@ -42,7 +41,6 @@ static uint64_t flushes(struct rig *rig)
 static void a_change_arms_one_flush_and_then_it_is_quiet(void **state)
 {
     struct rig *rig = *state;
-    flusher_arm(&rig->flusher, space(rig)); /* nothing has changed */
     assert_false(armed(rig));
     for (uint64_t i = 1; i <= 20; i++) change(rig, i);
     assert_true(armed(rig));
@@ -108,7 +106,6 @@ static void a_manual_space_has_no_timer(void **state)
     assert_int_equal(aoi_space_create(rig->world, 1, 5, &manual, false), AOI_OK);
     struct aoi_space *s = aoi_space_find(rig->world, 5);
     assert_int_equal(aoi_entity_add(s, 1, AOI_ADD_NEW, &(struct aoi_entity){.id = 1}), AOI_OK);
-    flusher_arm_all(&rig->flusher);
     flusher_flush_all(&rig->flusher);
     assert_true(aoi_space_dirty(s));
     assert_false(armed(rig));
@@ -163,7 +160,6 @@ static void a_space_that_ends_takes_its_timer_along(void **state)
         assert_int_equal(aoi_space_create(rig->world, 1, 5, &timed, false), AOI_OK);
         struct aoi_space *s = aoi_space_find(rig->world, 5);
         assert_int_equal(aoi_entity_add(s, 1, AOI_ADD_NEW, &(struct aoi_entity){.id = 1}), AOI_OK);
-        flusher_arm(&rig->flusher, s);
         if (i % 2 == 0) uv_run(&rig->loop, UV_RUN_DEFAULT);
         assert_int_equal(aoi_space_destroy(rig->world, 1, false, 5), AOI_OK);
         uv_run(&rig->loop, UV_RUN_NOWAIT);
