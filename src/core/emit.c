@@ -173,26 +173,41 @@ static bool looks_there(const struct aoi__look *k, const struct aoi__message *m)
     return false;
 }
 
+static void emit_message(struct aoi__look *k, const struct aoi__message *m)
+{
+    struct aoi__scratch *s = k->s;
+    if (!take_room(k, AOI_ENTER_BYTES + (size_t)blob_len(m->body))) {
+        k->p->lost++;
+        return;
+    }
+    *array_add(&s->message_from) = m->from;
+    *array_add(&s->message) = m->body == NULL ? NULL : m->body->at;
+    *array_add(&s->message_len) = blob_len(m->body);
+}
+
+static bool sees_publisher(const struct aoi__look *k, const struct aoi__message *m)
+{
+    return m->slot != AOI__NONE && k->space->mark[m->slot] == AOI__SEEN(k->space);
+}
+
 /* Those posted to the player of which it sees the publisher, or the place. A full delta has none, and what has no room is lost. */
 static void emit_messages(struct aoi__look *k)
 {
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
+    uint32_t post = k->p->post;
     s->message_from.n = s->message.n = s->message_len.n = 0;
     if (k->p->full) {
         k->p->lost += space->messages.n;
         return;
     }
-    for (uint32_t i = k->p->post; i != AOI__NONE; i = space->posts.at[i].next) {
-        const struct aoi__message *m = &space->messages.at[space->posts.at[i].message];
-        if (m->from != 0 ? space->mark[m->slot] != AOI__SEEN(space) : !looks_there(k, m)) continue;
-        if (!take_room(k, AOI_ENTER_BYTES + (size_t)blob_len(m->body))) {
-            k->p->lost++;
-            continue;
-        }
-        *array_add(&s->message_from) = m->from;
-        *array_add(&s->message) = m->body == NULL ? NULL : m->body->at;
-        *array_add(&s->message_len) = blob_len(m->body);
+    /* with min_stay_ms the view may hold a publisher that is nowhere near: all messages are looked at, else those posted */
+    for (uint32_t i = 0; k->staying ? i < space->messages.n : post != AOI__NONE; i++) {
+        if (!k->staying) i = space->posts.at[post].message;
+        const struct aoi__message *m = &space->messages.at[i];
+        bool posted = post != AOI__NONE && space->posts.at[post].message == i;
+        if (posted) post = space->posts.at[post].next;
+        if (m->from != 0 ? sees_publisher(k, m) : posted && looks_there(k, m)) emit_message(k, m);
     }
 }
 

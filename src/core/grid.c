@@ -12,7 +12,7 @@
 #include "core/blocks.h"
 #include "core/space.h"
 
-#define WIDE_BLOCKS 256 /* a registration costs about 50 bytes and as many nanoseconds: more than that is not worth it */
+#define WIDE_BLOCKS 64 /* a registration makes a block of 250 bytes where there was none: what a peer can ask for so cheaply is to stay small */
 
 struct link {
     uint32_t block, entry;

@@ -46,6 +46,7 @@ struct aoi__look {
 void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info);
 /* Squared distance to the nearest unit or the viewport's centre; INFINITY: there is neither. */
 double aoi__look_distance2(const struct aoi__look *k, uint32_t slot);
+double aoi__viewport_distance2(const struct aoi_space *space, const struct aoi__watch *viewport, const float pos[3]); /* to its centre */
 /* The rank of one that is seen. chosen: SHOW or include_self. */
 struct aoi__ranked aoi__look_ranked(const struct aoi__look *k, uint32_t slot, bool told, bool chosen);
 uint32_t aoi__look_period(const struct aoi__look *k, uint32_t slot); /* of its tier */

@@ -63,23 +63,22 @@ static void post_watch(struct aoi_space *space, uint32_t watch, uint32_t message
     for (uint32_t i = 0; i < w->viewers.n; i++) post(space, w->viewers.at[i].player, message);
 }
 
-/* Whose view may hold the publisher: who watches where it is, is shown it, has it as a unit, or keeps it for min_stay_ms wherever it is. */
+/* Whose view may hold the publisher: who watches where it is, is shown it, or has it as a unit. (Who keeps it for min_stay_ms, wherever it is, is found by emit.c.) */
 static void post_publisher(struct aoi_space *space, uint32_t message, aoi__slots *watches)
 {
-    struct aoi__message *m = &space->messages.at[message];
+    const struct aoi__message *m = &space->messages.at[message];
     const struct aoi__cold *c = &space->cold[m->slot];
+    float lo[3], hi[3];
     for (uint32_t a = 0; a < 3; a++) {
-        m->lo[a] = space->hot[m->slot].pos[a] - c->appeal;
-        m->hi[a] = space->hot[m->slot].pos[a] + c->appeal;
+        lo[a] = space->hot[m->slot].pos[a] - c->appeal;
+        hi[a] = space->hot[m->slot].pos[a] + c->appeal;
     }
-    space->ops->watching(space, m->lo, m->hi, watches);
+    space->ops->watching(space, lo, hi, watches);
     if (c->watch != AOI__NONE) post_watch(space, c->watch, message);
     if (c->flags & AOI__SHOWN) {
         const struct aoi__shown *shown = &space->shown.at[idmap_get(&space->shown_map, m->from)];
         for (uint32_t i = 0; i < shown->players.n; i++) post(space, shown->players.at[i], message);
     }
-    for (uint32_t p = 0; space->set.min_stay_ms > 0 && p < space->players.n; p++)
-        if (space->players.at[p].id != 0 && space->players.at[p].staying) post(space, p, message);
 }
 
 void aoi__messages_post(struct aoi_space *space)

@@ -319,7 +319,7 @@ void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell)
     }
     while (p->units.n > 0) end_subscription(space, player, p->units.n - 1);
     clear_viewport(space, player);
-    for (uint32_t i = 0; i < p->told.n; i++) aoi__slot_untold(space, p->told.at[i] & ~AOI__OWED);
+    for (uint32_t i = 0; i < p->told.n; i++) aoi__slot_untold(space, p->told.at[i] & AOI__TOLD_SLOT);
     while (p->overrides.n > 0) drop_override(space, player, p->overrides.n - 1);
     owner_unlink(space, player);
     idmap_remove(&space->player_map, p->id);

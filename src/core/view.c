@@ -190,9 +190,9 @@ void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player 
                             .info = info,
                             .margin = aoi__player_margin(space, p),
                             .max_view = own_or(p->set.max_view, set->max_view),
-                            .max_enter = own_or(p->set.max_enter_per_flush, set->max_enter_per_flush),
+                            .max_enter = info->final ? 0 : own_or(p->set.max_enter_per_flush, set->max_enter_per_flush),
                             .staying = set->min_stay_ms > 0,
-                            .tiered = (set->tiers.n > 0 || set->tiers.beyond > 1) && !p->set.presence_only};
+                            .tiered = (set->tiers.n > 0 || set->tiers.beyond > 1) && !p->set.presence_only && !info->final};
     s->kept.n = s->come.n = 0;
     s->updates.n = 0;
     array_reserve(&s->kept, p->told.n);
@@ -208,6 +208,16 @@ void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player 
 
 /* ------------------------------------------------------------------------------------------------------------- choose */
 
+double aoi__viewport_distance2(const struct aoi_space *space, const struct aoi__watch *viewport, const float pos[3])
+{
+    double d = 0;
+    for (uint32_t a = 0; a < space->dims; a++) {
+        double away = (double)pos[a] - ((double)viewport->base_lo[a] + (double)viewport->base_hi[a]) / 2;
+        d += away * away;
+    }
+    return d;
+}
+
 double aoi__look_distance2(const struct aoi__look *k, uint32_t slot)
 {
     const struct aoi_space *space = k->space;
@@ -218,12 +228,7 @@ double aoi__look_distance2(const struct aoi__look *k, uint32_t slot)
         if (d < best) best = d;
     }
     if (k->p->viewport == AOI__NONE) return best;
-    const struct aoi__watch *w = &space->watches.at[k->p->viewport];
-    double d = 0;
-    for (uint32_t a = 0; a < space->dims; a++) {
-        double away = (double)pos[a] - ((double)w->base_lo[a] + (double)w->base_hi[a]) / 2;
-        d += away * away;
-    }
+    double d = aoi__viewport_distance2(space, &space->watches.at[k->p->viewport], pos);
     return d < best ? d : best;
 }
 

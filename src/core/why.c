@@ -20,10 +20,9 @@ static void explain_reach(const struct aoi__look *k, uint32_t slot, struct aoi_w
         bool other = w->active && w->slot != slot;
         bool in = other && aoi__sight_base(&sight, pos, why->appeal), stays = other && aoi__sight_keep(&sight, pos, why->appeal);
         int grade = in ? 3 : stays ? 2 : w->slot != AOI__NONE;
-        float center[3] = {0};
-        for (uint32_t a = 0; a < space->dims; a++)
-            center[a] = w->slot != AOI__NONE ? space->hot[w->slot].pos[a] : (float)(((double)w->base_lo[a] + (double)w->base_hi[a]) / 2);
-        double distance = sqrt(aoi__distance2(pos, center, space->dims));
+        double distance2 =
+            w->slot == AOI__NONE ? aoi__viewport_distance2(space, w, pos) : aoi__distance2(pos, space->hot[w->slot].pos, space->dims);
+        double distance = sqrt(distance2);
         *base |= in;
         *keep |= stays;
         if (grade < best || grade == 0 || (grade == best && distance >= why->distance)) continue;
