@@ -281,6 +281,7 @@ int aoi_publish_at(struct aoi_space *space, const float min[3], const float max[
 struct aoi_flush_info {
     uint64_t tag, time_us; /* in: for the deltas */
     uint64_t now_ms;       /* in: a clock that never goes back, for min_stay_ms */
+    bool final;            /* in: the last one there will be: neither tiers nor max_enter_per_flush hold anything back */
     uint64_t flush;        /* out: its number */
     bool pending;          /* out: it left work for the next: skipped players, enters held back */
 };

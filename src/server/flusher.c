@@ -40,9 +40,9 @@ static void on_space_end(void *ctx, struct aoi_space *space)
 }
 
 /* Whether work is left. */
-static bool flush(struct aoi_space *space, uint64_t tag)
+static bool flush(struct aoi_space *space, uint64_t tag, bool final)
 {
-    struct aoi_flush_info info = {.tag = tag, .time_us = flusher_time_us(), .now_ms = flusher_now_ms()};
+    struct aoi_flush_info info = {.tag = tag, .time_us = flusher_time_us(), .now_ms = flusher_now_ms(), .final = final};
     aoi_flush(space, &info);
     return info.pending;
 }
@@ -53,7 +53,7 @@ static void on_timer(uv_timer_t *handle)
 {
     struct space_timer *timer = handle->data;
     struct flusher *flusher = timer->flusher;
-    if (flush(timer->space, 0)) arm(flusher, timer->space);
+    if (flush(timer->space, 0, false)) arm(flusher, timer->space);
     flusher->after(flusher->after_ctx);
 }
 
@@ -105,19 +105,24 @@ void flusher_rearm(struct flusher *flusher, struct aoi_space *space)
     if (aoi_space_dirty(space)) arm(flusher, space);
 }
 
-bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t tag)
+static bool flush_now(struct flusher *flusher, struct aoi_space *space, uint64_t tag, bool final)
 {
-    bool pending = flush(space, tag);
+    bool pending = flush(space, tag, final);
     struct space_timer *timer = aoi_space_user(space);
     if (timer != NULL) uv_timer_stop(&timer->handle);
     if (pending) arm(flusher, space);
     return pending;
 }
 
+bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t tag)
+{
+    return flush_now(flusher, space, tag, false);
+}
+
 void flusher_flush_all(struct flusher *flusher)
 {
     uint64_t id = 0;
     for (struct aoi_space *space; (space = aoi_space_next(flusher->world, id)) != NULL; id = aoi_space_id(space)) {
-        if (aoi_space_settings(space)->flush_ms > 0 && aoi_space_dirty(space)) flusher_flush(flusher, space, 0);
+        if (aoi_space_settings(space)->flush_ms > 0 && aoi_space_dirty(space)) flush_now(flusher, space, 0, true);
     }
 }

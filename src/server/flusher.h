@@ -20,7 +20,7 @@ void flusher_init(struct flusher *flusher, uv_loop_t *loop, struct aoi_world *wo
 void flusher_rearm(struct flusher *flusher, struct aoi_space *space);
 /* The Flush command: flushes now, and disarms or, if work is left, arms anew. Returns whether work is left. */
 bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t tag);
-/* Flushes every timed space in which there is something to flush. */
+/* The end is near: flushes every timed space in which there is something to flush; neither tiers nor budgets hold anything back. */
 void flusher_flush_all(struct flusher *flusher);
 
 uint64_t flusher_time_us(void); /* wall clock, microseconds since 1970 */

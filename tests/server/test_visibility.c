@@ -111,6 +111,24 @@ static void held_back_enters_leave_the_flush_pending(void **state)
     assert_false(rig_take(rig, s)->u.ack.pending);
 }
 
+static void the_last_flush_holds_nothing_back(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    rig_hello(rig, s);
+    BATCH(rig, s, 0, CREATE_WITH(.flush_ms = 100000, .max_enter_per_flush = 1, .tiers = {.beyond = 1000000}), ADD(1, 0, 0), ADD(2, 1, 0),
+          ADD(3, 2, 0), ADD(4, 3, 0), SUBSCRIBE(9, 1), FLUSH(0));
+    assert_int_equal(rig_take_delta(rig, s, 9).enters.id[0], 2);
+    BATCH(rig, s, 0, MOVE(2, 1.5, 0));
+    assert_true(rig_silent(s));
+    flusher_flush_all(&rig->flusher);
+    struct aoi_delta d = rig_take_delta(rig, s, 9);
+    assert_int_equal(d.enters.n, 2);
+    assert_int_equal(d.updates.n, 1);
+    assert_true(d.updates.x[0] == 1.5f);
+    assert_false(aoi_space_dirty(aoi_space_find(rig->world, 1)));
+}
+
 /* ------------------------------------------------------------------------------------------------------------- large, hidden, shown */
 
 static void appeal_is_how_much_further_away_a_thing_is_seen(void **state)
@@ -435,6 +453,7 @@ int main(void)
         TEST(settings_that_make_no_sense_are_refused_and_nothing_changes),
         TEST(a_player_has_its_own_max_view_and_entities_rank_by_priority),
         TEST(held_back_enters_leave_the_flush_pending),
+        TEST(the_last_flush_holds_nothing_back),
         TEST(appeal_is_how_much_further_away_a_thing_is_seen),
         TEST(overrides_hide_and_show_for_one_player),
         TEST(a_message_goes_to_who_sees_its_publisher_or_looks_at_its_place),
