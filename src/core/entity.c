@@ -205,12 +205,12 @@ void aoi__settle(struct aoi_space *space)
 static int check_radius(const struct aoi_space *space, float radius)
 {
     float max = space->world->limits.max_radius;
-    return isfinite(radius) && radius >= 0 && (max == 0 || radius <= max) ? AOI_OK : AOI_EINVAL;
+    return isfinite(radius) && aoi__clean(radius) >= 0 && (max == 0 || radius <= max) ? AOI_OK : AOI_EINVAL;
 }
 
 static int check_appeal(float appeal)
 {
-    return isfinite(appeal) && appeal >= 0 ? AOI_OK : AOI_EINVAL;
+    return isfinite(appeal) && aoi__clean(appeal) >= 0 ? AOI_OK : AOI_EINVAL;
 }
 
 static void set_pos(struct aoi_space *space, uint32_t slot, const float pos[3], uint32_t extra)

@@ -35,9 +35,10 @@ int aoi__check_box(const struct aoi_space *space, const float min[3], const floa
             lo[a] = hi[a] = 0;
             continue;
         }
-        if (!isfinite(min[a]) || !isfinite(max[a]) || min[a] > max[a]) return AOI_EINVAL;
+        if (!isfinite(min[a]) || !isfinite(max[a])) return AOI_EINVAL;
         lo[a] = aoi__clean(min[a]);
         hi[a] = aoi__clean(max[a]);
+        if (lo[a] > hi[a]) return AOI_EINVAL;
     }
     return AOI_OK;
 }

@@ -133,7 +133,7 @@ int aoi_query_radius(struct aoi_space *space, const float center[3], float radiu
                      struct aoi_rows *rows)
 {
     float c[3], same[3];
-    if (aoi__check_box(space, center, center, c, same) != AOI_OK || !isfinite(radius) || radius < 0) return AOI_EINVAL;
+    if (aoi__check_box(space, center, center, c, same) != AOI_OK || !isfinite(radius) || aoi__clean(radius) < 0) return AOI_EINVAL;
     aoi__slots found = {0};
     scan_sphere(space, c, aoi__clean(radius), layers, &found);
     page_slots(space, &found, cursor, limit, rows);
@@ -164,7 +164,7 @@ static void nearest_first(const struct aoi_space *space, const float center[3], 
 int aoi_query_nearest(struct aoi_space *space, const float center[3], float max_distance, uint32_t layers, size_t k, struct aoi_rows *rows)
 {
     float c[3], same[3];
-    if (aoi__check_box(space, center, center, c, same) != AOI_OK || !isfinite(max_distance) || max_distance < 0 || k == 0) return AOI_EINVAL;
+    if (aoi__check_box(space, center, center, c, same) != AOI_OK || !isfinite(max_distance) || aoi__clean(max_distance) < 0 || k == 0) return AOI_EINVAL;
     double most = max_distance > 0 ? (double)max_distance : INFINITY, radius = space->set.cell_size;
     aoi__slots found = {0};
     for (;; radius *= 2) { /* a sphere that holds k holds the nearest k */

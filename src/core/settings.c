@@ -29,9 +29,9 @@ static const char *rules_fault(const struct aoi_settings *set)
 static const char *bounds_fault(struct aoi_settings *set)
 {
     for (uint32_t a = 0; a < set->dimensions; a++) {
-        if (!isfinite(set->min[a]) || !isfinite(set->max[a]) || set->min[a] > set->max[a]) return "bounds must be finite, with min <= max";
         set->min[a] = aoi__clean(set->min[a]);
         set->max[a] = aoi__clean(set->max[a]);
+        if (!isfinite(set->min[a]) || !isfinite(set->max[a]) || set->min[a] > set->max[a]) return "bounds must be finite, with min <= max";
     }
     return NULL;
 }

@@ -71,10 +71,11 @@ int aoi_space_create(struct aoi_world *world, aoi_owner owner, uint64_t id, cons
     const struct aoi_space *known = aoi_space_find(world, id);
     if (known != NULL) return if_absent && aoi__settings_same(&known->set, &set) ? AOI_OK : AOI_EDUPSPACE;
     if (world->spaces.n >= world->limits.max_spaces) return AOI_ELIMIT;
+    struct aoi_space *space = aoi__space_new(world, owner, id, &set);
     uint32_t at = first_above(world, id);
     array_add(&world->spaces);
     memmove(&world->spaces.at[at + 1], &world->spaces.at[at], (world->spaces.n - 1 - at) * sizeof world->spaces.at[0]);
-    world->spaces.at[at] = aoi__space_new(world, owner, id, &set);
+    world->spaces.at[at] = space;
     return AOI_OK;
 }
 
