@@ -129,6 +129,17 @@ static void a_space_may_come_and_go_inside_a_batch(void **state)
     assert_int_equal(rig_take(rig, s)->u.ack.errors[0].code, CODEC_INVALID_ARGUMENT);
 }
 
+static void spaces_may_come_and_go_again_and_again(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    rig_hello(rig, s);
+    for (int i = 0; i < 50; i++) BATCH(rig, s, 0, CREATE(0), ADD(5, 0, 0), DESTROY, CREATE(0), ADD(6, 0, 0), OPEN_PLAYER(9), DESTROY);
+    while (!rig_silent(s)) assert_true(rig_take_delta(rig, s, 9).closed);
+    assert_null(aoi_space_find(rig->world, 1));
+    assert_non_null(aoi_space_find(rig->world, 77));
+}
+
 static void columns_must_have_equal_lengths(void **state)
 {
     struct rig *rig = *state;
@@ -381,6 +392,7 @@ int main(void)
         TEST(the_table_knows_every_frame_and_an_unset_one_is_unsupported),
         TEST(seqs_must_increase_and_seq_0_is_silent),
         TEST(a_space_may_come_and_go_inside_a_batch),
+        TEST(spaces_may_come_and_go_again_and_again),
         TEST(columns_must_have_equal_lengths),
         TEST(each_id_of_a_column_has_its_own_error_and_the_first_1000_are_told),
         TEST(an_ack_fits_in_a_frame_however_small),
