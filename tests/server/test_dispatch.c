@@ -134,9 +134,14 @@ static void spaces_may_come_and_go_again_and_again(void **state)
     struct rig *rig = *state;
     struct session *s = &rig->session[0];
     rig_hello(rig, s);
-    for (int i = 0; i < 50; i++) BATCH(rig, s, 0, CREATE(0), ADD(5, 0, 0), DESTROY, CREATE(0), ADD(6, 0, 0), OPEN_PLAYER(9), DESTROY);
-    while (!rig_silent(s)) assert_true(rig_take_delta(rig, s, 9).closed);
-    assert_null(aoi_space_find(rig->world, 1));
+    struct codec_command commands[] = {CREATE(0), ADD(5, 0, 0), OPEN_PLAYER(9), DESTROY, CREATE(0), ADD(6, 0, 0), OPEN_PLAYER(9), DESTROY};
+    for (uint64_t i = 0; i < 50; i++) { /* before the configuration's and behind it */
+        const struct codec_client_frame frame = {
+            .kind = CODEC_BATCH, .u.batch = {.space = i % 2 == 0 ? 78 + i : 76 - i, .command_n = COUNT(commands), .commands = commands}};
+        rig_frame(rig, s, &frame);
+    }
+    for (; !rig_silent(s); assert_true(rig_take_delta(rig, s, 9).closed)) continue;
+    assert_null(aoi_space_find(rig->world, 78));
     assert_non_null(aoi_space_find(rig->world, 77));
 }
 
