@@ -301,14 +301,15 @@ static void set_report(struct aoi_space *space, uint32_t slot, bool report)
 static void set_payload(struct aoi_space *space, uint32_t slot, const void *payload, uint32_t len)
 {
     struct aoi__cold *c = &space->cold[slot];
+    struct aoi__blob *old = c->payload;
     struct aoi__touched *t = touch(space, slot);
+    c->payload = aoi__blob_new(space, payload, len); /* before the old one goes: it may be a copy of that */
     if (t != NULL && !t->payload_replaced) {
         t->payload_replaced = true;
-        t->payload = c->payload;
+        t->payload = old;
     } else {
-        aoi__blob_free(space, c->payload);
+        aoi__blob_free(space, old);
     }
-    c->payload = aoi__blob_new(space, payload, len);
 }
 
 static void add_new(struct aoi_space *space, aoi_owner owner, const struct aoi_entity *e, const float pos[3])

@@ -88,8 +88,11 @@ int aoi_space_set(struct aoi_space *space, aoi_owner owner, bool admin, const st
     bool margin = set.leave_margin != space->set.leave_margin;
     space->set = set;
     if (margin) aoi__margins_changed(space);
-    for (uint32_t p = 0; p < space->players.n; p++)
-        if (space->players.at[p].id != 0) aoi__player_dirty(space, p);
+    for (uint32_t p = 0; p < space->players.n; p++) {
+        if (space->players.at[p].id == 0) continue;
+        if (set.min_stay_ms == 0) array_clear(&space->players.at[p].since); /* if it is set again, all that is told entered long ago */
+        aoi__player_dirty(space, p);
+    }
     return AOI_OK;
 }
 
