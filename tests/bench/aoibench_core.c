@@ -47,8 +47,8 @@ struct result {
     double insert_s, subscribe_s, move_s, flush_s;
     uint64_t allocations; /* by the measured flushes */
     uint64_t rss_bytes;
-    double bytes_per_entity;                       /* MEM; 0: not measured */
-    double one_move_s, all_move_s, one_s, all_s;   /* IDLE: a flush in which one or all moved, without and with the moves themselves */
+    double bytes_per_entity;                     /* MEM; 0: not measured */
+    double one_move_s, all_move_s, one_s, all_s; /* IDLE: a flush in which one or all moved, without and with the moves themselves */
     uint64_t mismatches;
 };
 
@@ -225,8 +225,10 @@ static void report(const struct result *r)
 
 static void usage(FILE *to)
 {
-    fprintf(to, "usage: aoibench core --workload NAME [--index grid|crosslist] [--flushes N] [--cell-size N] [--seed N] [--json]\n"
-                "Runs the core alone. All entities watch and move, unless said otherwise. Exit status 1: what players were told differs from brute force.\n");
+    fprintf(
+        to,
+        "usage: aoibench core --workload NAME [--index grid|crosslist] [--flushes N] [--cell-size N] [--seed N] [--json]\n"
+        "Runs the core alone. All entities watch and move, unless said otherwise. Exit status 1: what players were told differs from brute force.\n");
     for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++) fprintf(to, "  %-5s %s\n", workloads[i].name, workloads[i].what);
 }
 
@@ -285,6 +287,7 @@ static struct options parse(int argc, char **argv)
         }
     }
     if (o.workload == NULL) bad("missing", "--workload");
+    if (o.cell_size < AOI_CELL_SIZE_MIN) bad("--cell-size", "at least 1/64");
     if (o.flushes == 0) o.flushes = o.workload->flushes;
     return o;
 }

@@ -68,9 +68,7 @@ static void mirror_apply(struct crowd *c, const struct aoi_delta *d)
     if (mirror == NULL) return;
     if (d->full)
         for (size_t i = 0; i < 2 * (size_t)c->plan.entities; i++) mirror[i] = NAN;
-    for (size_t i = 0; i < d->leave_n; i++) {
-        mirror_put(c, mirror, d->leave_id[i], NAN, NAN, false);
-    }
+    for (size_t i = 0; i < d->leave_n; i++) { mirror_put(c, mirror, d->leave_id[i], NAN, NAN, false); }
     for (size_t i = 0; i < d->enters.n; i++) mirror_put(c, mirror, d->enters.id[i], d->enters.x[i], d->enters.y[i], true);
     for (size_t i = 0; i < d->updates.n; i++) mirror_put(c, mirror, d->updates.id[i], d->updates.x[i], d->updates.y[i], false);
 }

@@ -88,7 +88,8 @@ static uint32_t field(float v, float min, float max, uint32_t n)
     return i;
 }
 
-int model_query_density(struct model *m, struct model_space *s, const float min[3], const float max[3], uint32_t layers, uint32_t columns, uint32_t rows)
+int model_query_density(struct model *m, struct model_space *s, const float min[3], const float max[3], uint32_t layers, uint32_t columns,
+                        uint32_t rows)
 {
     unsigned faults = model_box_faults(s->dims, min, max);
     if (columns == 0 || rows == 0 || columns > 256 || rows > 256) faults |= CODE(AOI_EINVAL);
@@ -108,8 +109,8 @@ int model_query_density(struct model *m, struct model_space *s, const float min[
     for (uint32_t a = 0; a < 2; a++) exact &= max[a] > min[a] && fabsf(min[a]) < 4e7f && fabsf(max[a]) < 4e7f;
     for (uint32_t i = 0; i < columns * rows; i++) {
         sum += counts[i];
-        REQUIRE(!exact || counts[i] == right[i], "density: field %u, %u of %u x %u holds %u, not %u", i % columns, i / columns, columns, rows, counts[i],
-                right[i]);
+        REQUIRE(!exact || counts[i] == right[i], "density: field %u, %u of %u x %u holds %u, not %u", i % columns, i / columns, columns, rows,
+                counts[i], right[i]);
     }
     REQUIRE(sum == inside, "density gives %llu, not %llu", (unsigned long long)sum, (unsigned long long)inside);
     return (int)inside;
@@ -149,7 +150,8 @@ static void check_distance(const struct model_space *s, const struct model_playe
         const struct model_entity *u = model_unit(p, why->unit) == NULL ? NULL : model_entity(s, why->unit);
         REQUIRE(u != NULL && u->radius == why->radius, "why: unit %llu of radius %g", (unsigned long long)why->unit, (double)why->radius);
         d2 = model_distance2(s->dims, u->v.pos, e->v.pos);
-        REQUIRE(!ranged || model_unit_reaches(s, u, e, margin), "why: unit %llu does not see %llu", (unsigned long long)u->id, (unsigned long long)e->id);
+        REQUIRE(!ranged || model_unit_reaches(s, u, e, margin), "why: unit %llu does not see %llu", (unsigned long long)u->id,
+                (unsigned long long)e->id);
     } else {
         REQUIRE(p->units.n == 0, "why: no unit, though there are %u", p->units.n);
         return;
@@ -173,22 +175,25 @@ int model_query_why(struct model *m, struct model_space *s, uint64_t player, uin
     memset(why, 0xAA, sizeof *why);
     int rc = model_judge(m, "why", entity, aoi_query_why(model_core_space(m, s), player, entity, m->now_ms, why), faults, 0);
     if (rc != AOI_OK) return rc;
-    model_look(s, p, m->now_ms);
+    model_look(m, s, p, m->now_ms);
     const struct model_sight *k = &e->sight;
     bool blind = !p->has_viewport;
     for (uint32_t i = 0; i < p->units.n; i++) blind &= model_entity(s, p->units.at[i].entity)->radius == 0;
     enum aoi_rule rule = rule_of(e, blind);
     REQUIRE(why->rule == rule, "why: rule %d, not %d", why->rule, rule);
-    REQUIRE(why->seen == e->seen && why->told == (k->told != NULL), "why: told %d seen %d, not %d %d", why->told, why->seen, k->told != NULL, e->seen);
+    REQUIRE(why->seen == e->seen && why->told == (k->told != NULL), "why: told %d seen %d, not %d %d", why->told, why->seen, k->told != NULL,
+            e->seen);
     REQUIRE(why->layers == e->v.layers && why->mask == p->mask && why->appeal == e->appeal, "why: layers, mask or appeal");
-    REQUIRE(why->margin == model_margin(s, p) && why->max_view == model_max_view(s, p), "why: margin %g, max_view %u", (double)why->margin, why->max_view);
+    REQUIRE(why->margin == model_margin(s, p) && why->max_view == model_max_view(s, p), "why: margin %g, max_view %u", (double)why->margin,
+            why->max_view);
     uint32_t rank = why->max_view == 0 || !k->candidate ? 0 : k->rank;
     REQUIRE(why->rank == rank || !k->candidate, "why: rank %u, not %u", why->rank, rank);
     uint32_t period = p->set.presence_only ? 0 : k->period; /* 0: no updates at all */
     REQUIRE(why->period == period, "why: period %u, not %u", why->period, period);
     uint64_t passed = k->told != NULL && k->told->since != 0 ? m->now_ms - k->told->since : UINT64_MAX;
     uint32_t left = passed < s->set.min_stay_ms ? s->set.min_stay_ms - (uint32_t)passed : 0;
-    REQUIRE(why->stay_left_ms == left || (why->stay_left_ms == 0 && rule != AOI_RULE_MIN_STAY), "why: %u ms to stay, not %u", why->stay_left_ms, left);
+    REQUIRE(why->stay_left_ms == left || (why->stay_left_ms == 0 && rule != AOI_RULE_MIN_STAY), "why: %u ms to stay, not %u", why->stay_left_ms,
+            left);
     check_distance(s, p, e, why);
     return rc;
 }

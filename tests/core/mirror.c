@@ -69,8 +69,10 @@ static const struct model_told *told_before(const struct model *m, const struct 
         uint32_t mid = (lo + hi) / 2;
         const struct model_told *t = &m->before.at[mid];
         if (t->id == e->id) return t->identity == e->identity ? t : NULL;
-        if (t->id < e->id) lo = mid + 1;
-        else hi = mid;
+        if (t->id < e->id)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     return NULL;
 }
@@ -90,7 +92,8 @@ static void take_enters(const struct model *m, struct model_space *s, struct mod
         if (!model_same_payload(&v, &e->v)) FAIL_ABOUT(d, "enter with a wrong payload:", id);
         const struct model_told *was = d->full ? told_before(m, e) : NULL;
         if (was == NULL && !e->sight.enters) FAIL_ABOUT(d, "enter over the budget, though others rank above it:", id);
-        p->told.at[p->told.n++] = (struct model_told){.id = id, .identity = e->identity, .v = v, .since = s->set.min_stay_ms > 0 ? m->now_ms : 0, .fresh = true};
+        p->told.at[p->told.n++] = (struct model_told){
+            .id = id, .identity = e->identity, .v = v, .since = s->set.min_stay_ms > 0 ? m->now_ms : 0, .fresh = true};
         if (was != NULL) p->told.at[p->told.n - 1].since = was->since;
     }
     if (p->told.n > old) qsort(p->told.at, p->told.n, sizeof *p->told.at, by_id);
@@ -109,7 +112,7 @@ static struct model_told *named(struct model_space *s, struct model_player *p, c
     return t;
 }
 
-static void take_updates(struct model_space *s, struct model_player *p, const struct aoi_delta *d)
+static void take_updates(const struct model *m, struct model_space *s, struct model_player *p, const struct aoi_delta *d)
 {
     const struct aoi_updates *up = &d->updates;
     for (size_t i = 0; i < up->n; i++) {
@@ -119,7 +122,7 @@ static void take_updates(struct model_space *s, struct model_player *p, const st
         struct model_value v = {.pos = {up->x[i], up->y[i], s->dims == 3 ? up->z[i] : 0}, .extra = s->set.extra ? up->extra[i] : 0};
         if (!model_same_place(s, &v, &e->v)) FAIL_ABOUT(d, "update with a wrong position or extra:", t->id);
         if (p->set.presence_only) FAIL_ABOUT(d, "update for a player that wants presence only:", t->id);
-        if (!model_due(e, d->flush)) FAIL_ABOUT(d, "update of what is not due:", t->id);
+        if (!model_due(m, e, d->flush)) FAIL_ABOUT(d, "update of what is not due:", t->id);
         if (model_same_place(s, &v, &t->v) && !p->skipped && !t->gap) FAIL_ABOUT(d, "update with what was told already:", t->id);
         memcpy(t->v.pos, v.pos, sizeof v.pos);
         t->v.extra = v.extra;
@@ -220,15 +223,16 @@ static bool stays_only(const struct model_entity *e)
 }
 
 /* After a flush: what it leaves to the next, as far as one entity in the mirror goes. */
-static void note_told(struct model_space *s, struct model_player *p, struct model_told *t, const struct model_entity *e, uint64_t flush)
+static void note_told(const struct model *m, struct model_space *s, struct model_player *p, struct model_told *t, const struct model_entity *e,
+                      uint64_t flush)
 {
     bool differs = !model_same_place(s, &e->v, &t->v) && !p->set.presence_only;
     p->left |= differs || !model_same_payload(&e->v, &t->v);
     p->left |= stays_only(e);
-    if (model_due(e, flush) && (p->delivered || !differs)) {
+    if (model_due(m, e, flush) && (p->delivered || !differs)) {
         t->gap = false;
         t->moves = e->moves;
-    } else if (!model_due(e, flush)) {
+    } else if (!model_due(m, e, flush)) {
         t->gap = true;
     }
     p->may |= t->gap && t->moves != e->moves && !p->set.presence_only;
@@ -247,12 +251,12 @@ static void check_complete(const struct model *m, struct model_space *s, struct 
         struct model_told *t = &p->told.at[i];
         const struct model_entity *e = model_entity(s, t->id);
         if (e == NULL || e->identity != t->identity || !e->seen) FAIL_ABOUT(d, "no leave of", t->id);
-        if (!model_same_place(s, &e->v, &t->v) && !p->set.presence_only && model_due(e, d->flush)) FAIL_ABOUT(d, "no update of", t->id);
+        if (!model_same_place(s, &e->v, &t->v) && !p->set.presence_only && model_due(m, e, d->flush)) FAIL_ABOUT(d, "no update of", t->id);
         if (e->v.layers != t->v.layers) FAIL_ABOUT(d, "no layers of", t->id);
         bool same = model_same_payload(&e->v, &t->v);
         late += !same;
         t->owed |= !same || (p->skipped && room < MODEL_NO_LIMIT && !t->fresh && !t->paid);
-        note_told(s, p, t, e, d->flush);
+        note_told(m, s, p, t, e, d->flush);
     }
     size_t held = seen - p->told.n - waiting;
     p->left |= held + waiting > 0;
@@ -265,7 +269,8 @@ static void check_complete(const struct model *m, struct model_space *s, struct 
 
 static void take_closed(struct model *m, struct model_player *p, const struct aoi_delta *d)
 {
-    if (d->full || d->leave_n + d->enters.n + d->updates.n + d->payload_n + d->layers_n + d->message_n > 0) FAIL_ABOUT(d, "a last delta that is not empty", 0);
+    if (d->full || d->leave_n + d->enters.n + d->updates.n + d->payload_n + d->layers_n + d->message_n > 0)
+        FAIL_ABOUT(d, "a last delta that is not empty", 0);
     if (m->flushing != NULL) FAIL_ABOUT(d, "closed by a flush", 0);
     if (d->messages_lost > p->lost_most) FAIL_ABOUT(d, "fewer messages were lost than it says, at most", p->lost_most);
     p->closed = true;
@@ -308,12 +313,12 @@ void model_sink_deliver(void *ctx, const struct aoi_delta *d)
         take_closed(m, p, d);
     } else {
         check_header(m, s, p, d);
-        uint32_t seen = model_look(s, p, m->now_ms);
+        uint32_t seen = model_look(m, s, p, m->now_ms);
         p->delivered = true;
         if (d->full) put_aside(m, p);
         take_leaves(s, p, d);
         take_enters(m, s, p, d);
-        take_updates(s, p, d);
+        take_updates(m, s, p, d);
         take_states(s, p, d);
         take_messages(m, s, p, d);
         check_complete(m, s, p, d, seen);
@@ -329,12 +334,12 @@ void model_sink_deliver(void *ctx, const struct aoi_delta *d)
 /* ------------------------------------------------------------------------------------------------------------- the flush */
 
 /* What is wrong with one entity in the mirror of a player that was told nothing: NULL: nothing. *late: a room may have held it back. */
-static const char *wrong(const struct model_space *s, const struct model_player *p, const struct model_told *t, bool *late)
+static const char *wrong(const struct model *m, const struct model_space *s, const struct model_player *p, const struct model_told *t, bool *late)
 {
     const struct model_entity *e = model_entity(s, t->id);
     *late = false;
     if (e == NULL || e->identity != t->identity || !e->seen) return "leave";
-    if (!model_same_place(s, &e->v, &t->v) && !p->set.presence_only && model_due(e, s->flush)) return "update";
+    if (!model_same_place(s, &e->v, &t->v) && !p->set.presence_only && model_due(m, e, s->flush)) return "update";
     if (e->v.layers != t->v.layers) return "change of layers";
     *late = true;
     return model_same_payload(&e->v, &t->v) ? NULL : "change of payload";
@@ -359,19 +364,20 @@ static void check_player(const struct model *m, struct model_space *s, struct mo
     unsigned long long flush = s->flush, id = p->id;
     p->left = p->full_due;
     REQUIRE(!p->full_due || room == 0, "flush %llu: player %llu got no full delta", flush, id);
-    model_look(s, p, m->now_ms);
+    model_look(m, s, p, m->now_ms);
     for (uint32_t i = 0; i < p->told.n; i++) {
         struct model_told *t = &p->told.at[i];
         bool late;
         t->owed |= p->skipped && room < MODEL_NO_LIMIT;
-        const char *what = wrong(s, p, t, &late);
+        const char *what = wrong(m, s, p, t, &late);
         if (what == NULL) {
-            note_told(s, p, t, model_entity(s, t->id), s->flush);
+            note_told(m, s, p, t, model_entity(s, t->id), s->flush);
             continue;
         }
         p->left = true;
         t->owed |= late;
-        REQUIRE(room == 0 || (late && room < MODEL_NO_LIMIT), "flush %llu: player %llu got no %s of %llu", flush, id, what, (unsigned long long)t->id);
+        REQUIRE(room == 0 || (late && room < MODEL_NO_LIMIT), "flush %llu: player %llu got no %s of %llu", flush, id, what,
+                (unsigned long long)t->id);
     }
     for (uint32_t i = 0; i < s->entities.n; i++) {
         const struct model_entity *e = &s->entities.at[i];
@@ -466,7 +472,7 @@ static void flush(struct model *m, struct model_space *s, struct aoi_flush_info 
 
 bool model_flush(struct model *m, struct model_space *s)
 {
-    struct aoi_flush_info info = {.tag = ++m->tag, .time_us = m->time_us += 1000, .now_ms = m->now_ms};
+    struct aoi_flush_info info = {.tag = ++m->tag, .time_us = m->time_us += 1000, .now_ms = m->now_ms, .final = m->final};
     flush(m, s, &info);
     REQUIRE(info.flush == ++s->flush, "flush number %llu, not %llu", (unsigned long long)info.flush, (unsigned long long)s->flush);
     bool left = false, may = false;
@@ -476,11 +482,14 @@ bool model_flush(struct model *m, struct model_space *s)
         may |= s->players.at[i].may;
     }
     s->messages.n = 0;
+    s->dirty = info.pending;
+    REQUIRE(!s->notified, "the space says that it has changed by a flush");
     left |= check_observed(m, s);
     for (int o = 0; o < MODEL_OWNERS; o++) may |= m->room_min[o] < MODEL_NO_LIMIT;
     REQUIRE(info.pending || !left, "work is left, but not reported as pending");
     REQUIRE(left || may || !info.pending, "flush %llu: pending, though nothing is left to do", (unsigned long long)s->flush);
-    REQUIRE(aoi_space_dirty(model_core_space(m, s)) == info.pending, "dirty after a flush is %d, pending %d", aoi_space_dirty(model_core_space(m, s)), info.pending);
+    REQUIRE(aoi_space_dirty(model_core_space(m, s)) == info.pending, "dirty after a flush is %d, pending %d", aoi_space_dirty(model_core_space(m, s)),
+            info.pending);
     check_stats(m, s);
     return info.pending;
 }
@@ -507,6 +516,7 @@ void model_converge(struct model *m, struct model_space *s)
         m->drains[o] = m->deaf[o] = false;
     }
     uint32_t most = flushes_needed(s);
+    m->final = false;
     bool pending = true;
     for (uint32_t n = 0; pending; n++) {
         REQUIRE(n <= most, "space %llu has not settled after %u flushes", (unsigned long long)s->id, n);
@@ -515,7 +525,7 @@ void model_converge(struct model *m, struct model_space *s)
     }
     for (uint32_t i = 0; i < s->players.n; i++) {
         struct model_player *p = &s->players.at[i];
-        uint32_t seen = model_look(s, p, m->now_ms + s->set.min_stay_ms);
+        uint32_t seen = model_look(m, s, p, m->now_ms + s->set.min_stay_ms);
         REQUIRE(seen == p->told.n && !p->full_due, "player %llu sees %u and was told of %u", (unsigned long long)p->id, seen, p->told.n);
         for (uint32_t k = 0; k < p->told.n; k++) {
             const struct model_told *t = &p->told.at[k];

@@ -43,7 +43,6 @@ static uint32_t lower_bound(const void *at, uint32_t n, size_t size, uint64_t id
     return lo;
 }
 
-
 struct model_entity *model_entity(const struct model_space *s, uint64_t id)
 {
     uint32_t i = lower_bound(s->entities.at, s->entities.n, sizeof *s->entities.at, id);
@@ -155,12 +154,21 @@ bool model_in_box(uint32_t dims, const float *p, const float *min, const float *
 
 /* ------------------------------------------------------------------------------------------------------------- the world */
 
+static void on_change(void *ctx, struct aoi_space *space)
+{
+    struct model_space *s = model_space(ctx, aoi_space_id(space));
+    REQUIRE(s != NULL && !s->notified && !s->dirty && aoi_space_dirty(space), "a space says that it has changed, though it was dirty, or is not");
+    s->notified = true;
+}
+
 void model_init(struct model *m, const struct aoi_limits *limits)
 {
     *m = (struct model){.limits = *limits, .time_us = 1000000, .now_ms = 1000000};
     for (int o = 0; o < MODEL_OWNERS; o++) m->room[o] = MODEL_NO_LIMIT;
-    struct aoi_sink sink = {.ctx = m, .room = model_sink_room, .deliver = model_sink_deliver, .observed = model_sink_observed, .lost = model_sink_lost};
+    struct aoi_sink sink = {
+        .ctx = m, .room = model_sink_room, .deliver = model_sink_deliver, .observed = model_sink_observed, .lost = model_sink_lost};
     m->world = aoi_world_new(limits, &sink);
+    aoi_world_on_change(m->world, on_change, m);
 }
 
 static void free_player(struct model_player *p)
@@ -195,13 +203,25 @@ void model_clear(struct model *m)
     aoi_rows_clear(&m->rows);
 }
 
+/* When there is something to look at where there was nothing, the space says so. */
+static void check_dirty(const struct model *m, struct model_space *s, const char *what)
+{
+    struct aoi_space *space = aoi_space_find(m->world, s->id);
+    if (space == NULL) return; /* it has just ended */
+    REQUIRE(aoi_space_dirty(space) == (s->dirty || s->notified), "%s: the space is dirty: %d, and did not say so", what, aoi_space_dirty(space));
+    s->dirty = aoi_space_dirty(space);
+    s->notified = false;
+}
+
 int model_judge(struct model *m, const char *what, uint64_t id, int rc, unsigned faults, uint32_t closed)
 {
     unsigned right = faults == 0 ? CODE(AOI_OK) : faults;
-    REQUIRE(rc <= 0 && rc >= AOI_ELIMIT && (right >> -rc & 1), "%s of %llu returned %d; allowed are the bits of 0x%x", what, (unsigned long long)id, rc, right);
+    REQUIRE(rc <= 0 && rc >= AOI_ELIMIT && (right >> -rc & 1), "%s of %llu returned %d; allowed are the bits of 0x%x", what, (unsigned long long)id,
+            rc, right);
     uint32_t expected = rc == AOI_OK ? closed : 0;
     REQUIRE(m->closed_n == expected, "%s of %llu closed %u players, not %u", what, (unsigned long long)id, m->closed_n, expected);
     m->closed_n = 0;
+    for (uint32_t i = 0; i < m->spaces.n; i++) check_dirty(m, m->spaces.at[i], what);
     REQUIRE(!m->losing, "%s of %llu: the loser was not told", what, (unsigned long long)id);
     return rc;
 }
@@ -238,7 +258,8 @@ int model_space_create(struct model *m, aoi_owner owner, uint64_t id, const stru
     struct model_space *s = mem_zalloc(sizeof *s);
     *s = (struct model_space){.id = id, .owner = owner, .set = set, .dims = set.dimensions};
     *array_add(&m->spaces) = s;
-    REQUIRE(equal_settings(aoi_space_settings(model_core_space(m, s)), &set) && aoi_space_owner(model_core_space(m, s)) == owner, "the space is not as it was made");
+    REQUIRE(equal_settings(aoi_space_settings(model_core_space(m, s)), &set) && aoi_space_owner(model_core_space(m, s)) == owner,
+            "the space is not as it was made");
     return rc;
 }
 
@@ -267,7 +288,10 @@ int model_space_set(struct model *m, struct model_space *s, aoi_owner owner, boo
     if (set.max_view > AOI_MAX_VIEW) faults |= CODE(AOI_EINVAL) | CODE(AOI_ELIMIT);
     faults |= tiers_faults(&set.tiers);
     int rc = model_judge(m, "set space", s->id, aoi_space_set(model_core_space(m, s), owner, admin, change), faults, 0);
-    if (rc == AOI_OK) s->set = set;
+    if (rc != AOI_OK) return rc;
+    s->set = set;
+    for (uint32_t i = 0; set.min_stay_ms == 0 && i < s->players.n; i++) /* forgets when they entered */
+        for (uint32_t k = 0; k < s->players.at[i].told.n; k++) s->players.at[i].told.at[k].since = 0;
     REQUIRE(equal_settings(aoi_space_settings(model_core_space(m, s)), &s->set), "the space is not as it was set");
     return rc;
 }
@@ -299,6 +323,13 @@ static void remove_player(struct model_space *s, struct model_player *p)
     memmove(p, p + 1, (size_t)(&s->players.at[--s->players.n] - p) * sizeof *p);
 }
 
+/* What was released to an owner that is gone is released to nobody. */
+static void forget_releases(struct model_space *s, aoi_owner to)
+{
+    for (uint32_t i = 0; i < s->entities.n; i++) s->entities.at[i].released &= s->entities.at[i].release_to != to;
+    for (uint32_t i = 0; i < s->players.n; i++) s->players.at[i].released &= s->players.at[i].release_to != to;
+}
+
 void model_owner_end(struct model *m, aoi_owner owner, bool tell)
 {
     uint32_t closed = 0;
@@ -319,6 +350,7 @@ void model_owner_end(struct model *m, aoi_owner owner, bool tell)
             s->owner = 0;
             s->orphan = true;
         }
+        forget_releases(s, owner);
         for (uint32_t k = s->players.n; k-- > 0;)
             if (s->players.at[k].owner == owner) remove_player(s, &s->players.at[k]);
         for (uint32_t k = s->entities.n; k-- > 0;)
@@ -486,7 +518,8 @@ int model_entity_get(struct model *m, struct model_space *s, uint64_t id)
     if (rc != AOI_OK) return rc;
     uint32_t subscribers = 0;
     for (uint32_t i = 0; i < s->players.n; i++) subscribers += model_unit(&s->players.at[i], id) != NULL;
-    struct model_value v = {.extra = out.extra, .layers = out.layers, .payload_len = out.payload_len, .payload_hash = model_hash(out.payload, out.payload_len)};
+    struct model_value v = {
+        .extra = out.extra, .layers = out.layers, .payload_len = out.payload_len, .payload_hash = model_hash(out.payload, out.payload_len)};
     memcpy(v.pos, out.pos, sizeof v.pos);
     bool right = out.id == id && model_same_place(s, &v, &e->v) && v.layers == e->v.layers && model_same_payload(&v, &e->v);
     for (uint32_t a = 0; a < s->dims; a++) right &= !signbit(v.pos[a]) || v.pos[a] < 0;
@@ -652,7 +685,8 @@ int model_publish_from(struct model *m, struct model_space *s, aoi_owner owner, 
     unsigned faults = entity_faults(s, owner, entity) | message_faults(m, s, len);
     int rc = model_judge(m, "publish", entity, aoi_publish_from(model_core_space(m, s), owner, entity, message, len), faults, 0);
     if (rc != AOI_OK) return rc;
-    *array_add(&s->messages) = (struct model_message){.entity = entity, .identity = model_entity(s, entity)->identity, .len = len, .hash = model_hash(message, len)};
+    *array_add(&s->messages) = (struct model_message){
+        .entity = entity, .identity = model_entity(s, entity)->identity, .len = len, .hash = model_hash(message, len)};
     s->messages_n++;
     return rc;
 }
@@ -694,7 +728,8 @@ static uint32_t check_page(const struct model *m, const struct model_space *s, u
     REQUIRE(rows->next == 0 || (beyond > 0 && rows->n == limit), "a next page for nothing");
     for (size_t i = 0; i < rows->n; i++) {
         struct model_entity *e = model_entity(s, rows->id[i]);
-        REQUIRE(e != NULL && e->seen && e->id > cursor && e->id <= last, "row %llu does not belong here or comes twice", (unsigned long long)rows->id[i]);
+        REQUIRE(e != NULL && e->seen && e->id > cursor && e->id <= last, "row %llu does not belong here or comes twice",
+                (unsigned long long)rows->id[i]);
         e->seen = false; /* a second row of it is one too many */
         if (!values) continue;
         struct model_value v = {.pos = {rows->x[i], rows->y[i], s->dims == 3 ? rows->z[i] : 0}, .extra = s->set.extra ? rows->extra[i] : 0};
@@ -730,12 +765,13 @@ int model_query_radius(struct model *m, struct model_space *s, const float cente
 {
     unsigned faults = model_box_faults(s->dims, center, center) | (isfinite(radius) && radius >= 0 ? 0 : CODE(AOI_EINVAL));
     for (uint32_t i = 0; i < s->entities.n; i++)
-        s->entities.at[i].seen =
-            faults == 0 && wanted(&s->entities.at[i], layers) && model_distance2(s->dims, s->entities.at[i].v.pos, center) <= (double)radius * (double)radius;
+        s->entities.at[i].seen = faults == 0 && wanted(&s->entities.at[i], layers) &&
+                                 model_distance2(s->dims, s->entities.at[i].v.pos, center) <= (double)radius * (double)radius;
     int found = 0;
     uint64_t cursor = 0;
     do {
-        int rc = model_judge(m, "radius query", cursor, aoi_query_radius(model_core_space(m, s), center, radius, layers, cursor, limit, &m->rows), faults, 0);
+        int rc = model_judge(m, "radius query", cursor, aoi_query_radius(model_core_space(m, s), center, radius, layers, cursor, limit, &m->rows),
+                             faults, 0);
         if (rc != AOI_OK) return rc;
         found += (int)check_page(m, s, cursor, limit, true);
         cursor = m->rows.next;
@@ -769,7 +805,8 @@ int model_query_count(struct model *m, struct model_space *s, const float min[3]
     unsigned faults = model_box_faults(s->dims, min, max);
     int rc = model_judge(m, "count", 0, aoi_query_count(model_core_space(m, s), min, max, layers, &entities, &players), faults, 0);
     if (rc != AOI_OK) return rc;
-    for (uint32_t i = 0; i < s->entities.n; i++) right += wanted(&s->entities.at[i], layers) && model_in_box(s->dims, s->entities.at[i].v.pos, min, max);
+    for (uint32_t i = 0; i < s->entities.n; i++)
+        right += wanted(&s->entities.at[i], layers) && model_in_box(s->dims, s->entities.at[i].v.pos, min, max);
     for (uint32_t i = 0; i < s->players.n; i++) {
         const struct model_player *p = &s->players.at[i];
         int touch = -1;
@@ -803,7 +840,8 @@ int model_query_view(struct model *m, struct model_space *s, uint64_t player, si
         cursor = m->rows.next;
         for (size_t i = 0; i < m->rows.n; i++) {
             uint64_t id = m->rows.id[i];
-            REQUIRE(model_told(p, id) != NULL && id > before && (cursor == 0 || id <= cursor), "row %llu does not belong here", (unsigned long long)id);
+            REQUIRE(model_told(p, id) != NULL && id > before && (cursor == 0 || id <= cursor), "row %llu does not belong here",
+                    (unsigned long long)id);
             for (size_t k = 0; k < i && i < 100; k++) REQUIRE(m->rows.id[k] != id, "row %llu comes twice", (unsigned long long)id);
         }
         found += (uint32_t)m->rows.n;

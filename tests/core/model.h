@@ -24,15 +24,15 @@ enum model_report { MODEL_UNOBSERVED, MODEL_OBSERVED, MODEL_UNKNOWN };
 
 /* How a player sees an entity: see model_look(). */
 struct model_sight {
-    struct model_told *told;  /* NULL: not told, or another entity of that id */
-    bool self, show, hide;    /* a unit subscribed with include_self; overrides */
-    bool masked;              /* layers & mask is 0 */
-    bool base, margin, stay;  /* in range; told and within the margin; told too short a time ago. Mask or not */
-    bool candidate;           /* before rank */
-    double d2, key;           /* squared distance to the nearest anchor; the same for ranking */
-    uint32_t rank;            /* from 1 among the candidates; 0: neither max_view nor an enter budget asks for it */
-    uint32_t period;          /* of its tier */
-    bool enters;              /* not told, and within the enter budget */
+    struct model_told *told; /* NULL: not told, or another entity of that id */
+    bool self, show, hide;   /* a unit subscribed with include_self; overrides */
+    bool masked;             /* layers & mask is 0 */
+    bool base, margin, stay; /* in range; told and within the margin; told too short a time ago. Mask or not */
+    bool candidate;          /* before rank */
+    double d2, key;          /* squared distance to the nearest anchor; the same for ranking */
+    uint32_t rank;           /* from 1 among the candidates; 0: neither max_view nor an enter budget asks for it */
+    uint32_t period;         /* of its tier */
+    bool enters;             /* not told, and within the enter budget */
 };
 
 struct model_entity {
@@ -54,9 +54,9 @@ struct model_entity {
 struct model_told {
     uint64_t id, identity;
     struct model_value v;
-    uint64_t since; /* flush time at which it entered; 0: long ago */
-    bool gap;       /* a flush has passed at which it was not due: may be told a place that it has */
-    uint32_t moves; /* of the entity, when it was last due */
+    uint64_t since;                         /* flush time at which it entered; 0: long ago */
+    bool gap;                               /* a flush has passed at which it was not due: may be told a place that it has */
+    uint32_t moves;                         /* of the entity, when it was last due */
     bool owed;                              /* its payload was held back: may be told again though it is the same by now */
     bool gone, fresh, moved, paid, layered; /* scratch: sections of this delta that named it */
 };
@@ -102,11 +102,13 @@ struct model_message {
 struct model_space {
     uint64_t id;
     aoi_owner owner;
-    bool orphan; /* persistent, and its owner has gone */
+    bool orphan;   /* persistent, and its owner has gone */
+    bool dirty;    /* there was something to look at after the last command */
+    bool notified; /* since then its on_change was called */
     struct aoi_settings set;
     uint32_t dims;
-    ARRAY(struct model_entity) entities; /* ascending by id */
-    ARRAY(struct model_player) players;  /* ascending by id */
+    ARRAY(struct model_entity) entities;  /* ascending by id */
+    ARRAY(struct model_player) players;   /* ascending by id */
     ARRAY(struct model_message) messages; /* since the last flush */
     uint64_t flush, messages_n;
     ARRAY(struct model_entity *) units, candidates; /* scratch of model_look() */
@@ -126,6 +128,7 @@ struct model {
     bool deaf[MODEL_OWNERS];                                /* what the sink's observed() answers: not now */
     bool heard[MODEL_OWNERS];                               /* it was called in this flush */
     uint64_t now_ms;                                        /* of the next flush; move it on between them */
+    bool final;                                             /* the next flush is one that tiers and budgets do not bind */
 
     struct model_space *flushing;
     uint64_t tag, time_us;
@@ -134,8 +137,8 @@ struct model {
     bool losing_player;
     aoi_owner loser;
     uint64_t losing_id;
-    ARRAY(struct model_told) before; /* scratch: the mirror before a full delta */
-    uint64_t messages, lost, observed; /* told; said to be lost; calls */
+    ARRAY(struct model_told) before;                          /* scratch: the mirror before a full delta */
+    uint64_t messages, lost, observed;                        /* told; said to be lost; calls */
     uint64_t enters, leaves, updates, deltas, flushes, pairs; /* pairs: sizes of views, summed over the flushes */
 
     void (*on_delta)(void *ctx, const struct aoi_delta *delta); /* after it was judged; NULL: nobody listens */
@@ -154,12 +157,12 @@ struct model_player *model_player(const struct model_space *s, uint64_t id);
 struct model_told *model_told(const struct model_player *p, uint64_t id);
 
 /* sight.c: section 3 of the contract. Sets sight and seen of every entity, as the player's view is at a flush at this time. Returns how many are seen. */
-uint32_t model_look(struct model_space *s, struct model_player *p, uint64_t now_ms);
+uint32_t model_look(const struct model *m, struct model_space *s, struct model_player *p, uint64_t now_ms);
 bool model_unit_reaches(const struct model_space *s, const struct model_entity *e, const struct model_entity *t, float margin);
 bool model_viewport_shows(const struct model_space *s, const struct model_player *p, const struct model_entity *t, float margin);
 /* Whether the player's base rule covers some point of the box, without appeal, margin and mask. */
 bool model_looks_at(const struct model_space *s, const struct model_player *p, const float min[3], const float max[3]);
-bool model_due(const struct model_entity *e, uint64_t flush); /* after model_look() */
+bool model_due(const struct model *m, const struct model_entity *e, uint64_t flush); /* after model_look() */
 float model_margin(const struct model_space *s, const struct model_player *p);
 uint32_t model_max_view(const struct model_space *s, const struct model_player *p);
 uint32_t model_max_enter(const struct model_space *s, const struct model_player *p);
@@ -208,7 +211,8 @@ int model_query_count(struct model *m, struct model_space *s, const float min[3]
 int model_query_view(struct model *m, struct model_space *s, uint64_t player, size_t limit);
 int model_query_nearest(struct model *m, struct model_space *s, const float center[3], float max_distance, uint32_t layers, size_t k);
 int model_query_observers(struct model *m, struct model_space *s, uint64_t id, size_t limit);
-int model_query_density(struct model *m, struct model_space *s, const float min[3], const float max[3], uint32_t layers, uint32_t columns, uint32_t rows);
+int model_query_density(struct model *m, struct model_space *s, const float min[3], const float max[3], uint32_t layers, uint32_t columns,
+                        uint32_t rows);
 /* *why: what the core answered. */
 int model_query_why(struct model *m, struct model_space *s, uint64_t player, uint64_t entity, struct aoi_why *why);
 

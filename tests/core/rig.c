@@ -3,9 +3,14 @@
 
 struct aoi_limits rig_limits(void)
 {
-    return (struct aoi_limits){
-        .max_spaces = 16, .max_entities = 1000000, .max_players = 10000, .max_units = 1024, .max_payload = 4096,
-        .max_overrides = 1024, .max_message = 4096, .max_messages = 10000};
+    return (struct aoi_limits){.max_spaces = 16,
+                               .max_entities = 1000000,
+                               .max_players = 10000,
+                               .max_units = 1024,
+                               .max_payload = 4096,
+                               .max_overrides = 1024,
+                               .max_message = 4096,
+                               .max_messages = 10000};
 }
 
 struct token {

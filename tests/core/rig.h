@@ -17,27 +17,28 @@ struct rig_told {
     size_t leaves, enters, updates, payloads, layers, messages;
     uint64_t lost;
     bool full, closed;
-    char text[1024]; /* "L7 E7(4,0)=b U5(1,2) P5=c Y5:3 M5=bang lost2": sections in order, ids ascending, messages as they came; cut where it is long */
+    char text
+        [1024]; /* "L7 E7(4,0)=b U5(1,2) P5=c Y5:3 M5=bang lost2": sections in order, ids ascending, messages as they came; cut where it is long */
 };
 
 struct rig {
     struct model m;
     struct model_space *s; /* space 1 */
     enum aoi_index index;
-    bool places;           /* texts have positions */
+    bool places; /* texts have positions */
     ARRAY(struct rig_told) told;
     char owners[256]; /* what owners were told in the last flush, or since: " 1:+7 1:-8 2:lost 9 2:lost player 1" */
     struct rig *next;
 };
 
 /* Defines a test that runs on both indexes, on a 2D box space with cells of 32 unless it calls rig_space(). */
-#define CASE(name)                       \
-    static void name##_(struct rig *r);  \
-    static void name(void **state)       \
-    {                                    \
-        (void)state;                     \
-        rig_on_both(name##_);            \
-    }                                    \
+#define CASE(name)                      \
+    static void name##_(struct rig *r); \
+    static void name(void **state)      \
+    {                                   \
+        (void)state;                    \
+        rig_on_both(name##_);           \
+    }                                   \
     static void name##_(struct rig *r)
 void rig_on_both(void (*body)(struct rig *r));
 

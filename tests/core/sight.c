@@ -64,7 +64,8 @@ static bool unit_looks_at(const struct model_space *s, const struct model_entity
         double range = s->set.cell_range;
         nearest[a] = p < min[a] ? min[a] : p > max[a] ? max[a] : p;
         if (s->set.shape == AOI_SHAPE_BOX && (high < min[a] || max[a] < low)) return false;
-        if (s->set.shape == AOI_SHAPE_CELLS && (cell_of(s, min[a]) - cell_of(s, p) > range || cell_of(s, p) - cell_of(s, max[a]) > range)) return false;
+        if (s->set.shape == AOI_SHAPE_CELLS && (cell_of(s, min[a]) - cell_of(s, p) > range || cell_of(s, p) - cell_of(s, max[a]) > range))
+            return false;
     }
     return s->set.shape != AOI_SHAPE_SPHERE || model_distance2(s->dims, nearest, e->v.pos) <= (double)e->radius * (double)e->radius;
 }
@@ -105,8 +106,9 @@ static uint32_t period_at(const struct aoi_tiers *tiers, double d2)
     return tiers->beyond == 0 ? 1 : tiers->beyond;
 }
 
-bool model_due(const struct model_entity *e, uint64_t flush)
+bool model_due(const struct model *m, const struct model_entity *e, uint64_t flush)
 {
+    if (m->final) return true;
     uint32_t period = e->sight.period;
     return (flush % period + e->id % period) % period == 0; /* the sum itself may not fit */
 }
@@ -144,12 +146,12 @@ static void judge_one(struct model_space *s, const struct model_player *p, struc
 }
 
 /* Steps 4 and 5. */
-static void choose(struct model_space *s, const struct model_player *p)
+static void choose(const struct model *m, struct model_space *s, const struct model_player *p)
 {
     uint32_t most = model_max_view(s, p), budget = model_max_enter(s, p), entered = 0;
     bool ranked = most != 0 || budget != 0;
     if (most == 0) most = UINT32_MAX;
-    if (budget == 0 || p->full_due) budget = UINT32_MAX;
+    if (budget == 0 || p->full_due || m->final) budget = UINT32_MAX;
     if (ranked && s->candidates.n > 0) qsort(s->candidates.at, s->candidates.n, sizeof(struct model_entity *), by_rank);
     for (uint32_t i = 0; i < s->candidates.n; i++) {
         struct model_entity *t = s->candidates.at[i];
@@ -160,7 +162,7 @@ static void choose(struct model_space *s, const struct model_player *p)
     }
 }
 
-uint32_t model_look(struct model_space *s, struct model_player *p, uint64_t now_ms)
+uint32_t model_look(const struct model *m, struct model_space *s, struct model_player *p, uint64_t now_ms)
 {
     bool blind = !p->has_viewport;
     uint32_t told = 0, seen = 0;
@@ -183,7 +185,7 @@ uint32_t model_look(struct model_space *s, struct model_player *p, uint64_t now_
         t->sight.period = period_at(&s->set.tiers, d2);
         if (t->sight.candidate) *array_add(&s->candidates) = t;
     }
-    choose(s, p);
+    choose(m, s, p);
     for (uint32_t i = 0; i < s->entities.n; i++) seen += s->entities.at[i].seen;
     return seen;
 }

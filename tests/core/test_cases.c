@@ -341,7 +341,8 @@ CASE(fifty_thousand_enter_and_leave_as_the_radius_grows_and_shrinks)
 {
     enum { N = 50000 };
     watch_from_origin(r);
-    for (uint64_t i = 0; i < N; i++) assert_int_equal(rig_add_by(r, 1, AOI_ADD_NEW, 10000 + i, 50 + (float)(i % 250) * 3, 50 + (float)(i / 250) * 3, 0, NULL), AOI_OK);
+    for (uint64_t i = 0; i < N; i++)
+        assert_int_equal(rig_add_by(r, 1, AOI_ADD_NEW, 10000 + i, 50 + (float)(i % 250) * 3, 50 + (float)(i / 250) * 3, 0, NULL), AOI_OK);
     assert_string_equal(rig_tells(r, P), "");
     rig_radius(r, U, 100000);
     assert_false(rig_flush(r));
@@ -369,8 +370,8 @@ CASE(fifty_thousand_enter_and_leave_as_the_radius_grows_and_shrinks)
 /* Events without positions of a walk of M past U, everything moved by (shift, shift). */
 static void walk_across_zero(struct rig *r, float shift, char *out, size_t size)
 {
-    static const float walk[][2] = {{-0.3f, -0.3f}, {-31.9f, 0}, {-32, 0}, {-32.1f, 0}, {-40.1f, 0}, {-0.3f, -0.3f}, {0.3f, 0.3f}, {31.9f, 0},
-                                    {32, 0},        {40.1f, 0},  {40.3f, 0}, {0.3f, 0.3f}, {0, 0},       {-0.3f, 0.3f}, {0.9f, 1}, {-0.5f, -0.6f}};
+    static const float walk[][2] = {{-0.3f, -0.3f}, {-31.9f, 0}, {-32, 0},   {-32.1f, 0},  {-40.1f, 0}, {-0.3f, -0.3f}, {0.3f, 0.3f}, {31.9f, 0},
+                                    {32, 0},        {40.1f, 0},  {40.3f, 0}, {0.3f, 0.3f}, {0, 0},      {-0.3f, 0.3f},  {0.9f, 1},    {-0.5f, -0.6f}};
     size_t used = 0;
     r->places = false;
     rig_add(r, U, 0.2f + shift, 0.2f + shift, 0.8f);
@@ -531,8 +532,9 @@ CASE(a_move_on_two_axes_at_once_makes_no_transient_and_extreme_coordinates_no_gh
             rig_flush(r);
             assert_int_equal(model_told(model_player(r->s, P), U) == NULL, true);
         }
-        assert_int_equal(model_viewport_set(&r->m, r->s, 1, Q, (const float[3]){-FLT_MAX, -FLT_MAX, -FLT_MAX}, (const float[3]){FLT_MAX, FLT_MAX, FLT_MAX}),
-                         AOI_OK);
+        assert_int_equal(
+            model_viewport_set(&r->m, r->s, 1, Q, (const float[3]){-FLT_MAX, -FLT_MAX, -FLT_MAX}, (const float[3]){FLT_MAX, FLT_MAX, FLT_MAX}),
+            AOI_OK);
         rig_radius(r, U, 3e38f);
         rig_flush(r);
         assert_int_equal(rig_told(r, Q)->enters, 2);

@@ -36,7 +36,8 @@ CASE(nearest_finds_them_however_empty_the_space_is_between)
     assert_int_equal(model_query_nearest(&r->m, r->s, at, 0, 0, 5), 0);
     for (uint64_t id = 1; id <= 300; id++) {
         float far_away = id % 7 == 0 ? AOI_COORD_MAX : 20;
-        struct aoi_entity e = {.id = id, .pos = {far_away * (float)(id % 3), -far_away * (float)(id % 2), (float)(id % 11)}, .appeal = id % 10 == 0 ? 5 : 0};
+        struct aoi_entity e = {
+            .id = id, .pos = {far_away * (float)(id % 3), -far_away * (float)(id % 2), (float)(id % 11)}, .appeal = id % 10 == 0 ? 5 : 0};
         for (int a = 0; a < 2; a++) e.pos[a] = e.pos[a] > AOI_COORD_MAX ? AOI_COORD_MAX : e.pos[a];
         assert_int_equal(model_entity_add(&r->m, r->s, 1, AOI_ADD_NEW, &e), AOI_OK);
     }
@@ -83,9 +84,12 @@ CASE(density_counts_on_a_raster_and_an_inner_line_counts_to_the_higher_side)
     for (size_t i = 0; i < sizeof raster / sizeof *raster; i++) {
         assert_int_equal(model_query_density(&r->m, r->s, low, high, 0, raster[i][0], raster[i][1]), 121);
         assert_int_equal(model_query_density(&r->m, r->s, low, high, 1, raster[i][0], raster[i][1]), 120);
-        assert_int_equal(model_query_density(&r->m, r->s, (const float[3]){2.5f, -50, 0}, (const float[3]){30, 3, 0}, 0, raster[i][0], raster[i][1]), 32);
+        assert_int_equal(model_query_density(&r->m, r->s, (const float[3]){2.5f, -50, 0}, (const float[3]){30, 3, 0}, 0, raster[i][0], raster[i][1]),
+                         32);
         assert_int_equal(model_query_density(&r->m, r->s, (const float[3]){5, 5, 0}, (const float[3]){5, 5, 0}, 0, raster[i][0], raster[i][1]), 1);
-        assert_int_equal(model_query_density(&r->m, r->s, (const float[3]){-3e38f, -3e38f, 0}, (const float[3]){3e38f, 3e38f, 0}, 0, raster[i][0], raster[i][1]), 122);
+        assert_int_equal(
+            model_query_density(&r->m, r->s, (const float[3]){-3e38f, -3e38f, 0}, (const float[3]){3e38f, 3e38f, 0}, 0, raster[i][0], raster[i][1]),
+            122);
     }
     assert_int_equal(model_query_density(&r->m, r->s, low, high, 0, 0, 1), AOI_EINVAL);
     assert_int_equal(model_query_density(&r->m, r->s, low, high, 0, 1, 257), AOI_EINVAL);

@@ -324,7 +324,8 @@ static int adopt(struct rig *r, aoi_owner owner, uint64_t id)
 CASE(an_entity_handed_from_one_server_to_another_does_not_leave_any_view)
 {
     watch(r);
-    struct aoi_entity e = {.id = M, .pos = {5, 0, 0}, .radius = 7, .layers = 3, .appeal = 2, .priority = 9, .report_observed = true, .payload = "p", .payload_len = 1};
+    struct aoi_entity e = {
+        .id = M, .pos = {5, 0, 0}, .radius = 7, .layers = 3, .appeal = 2, .priority = 9, .report_observed = true, .payload = "p", .payload_len = 1};
     assert_int_equal(model_entity_add(&r->m, r->s, 2, AOI_ADD_NEW, &e), AOI_OK);
     rig_flush(r);
     assert_string_equal(r->owners, " 2:+21");
@@ -337,7 +338,7 @@ CASE(an_entity_handed_from_one_server_to_another_does_not_leave_any_view)
     assert_int_equal(rig_move_by(r, 2, M, 7, 0), AOI_EOWNER);
     assert_int_equal(model_entity_get(&r->m, r->s, M), AOI_OK); /* fields and owner */
     assert_string_equal(rig_tells(r, P), "U21(6,0)");
-    assert_string_equal(r->owners, " 3:+21"); /* restated to the new one */
+    assert_string_equal(r->owners, " 3:+21");     /* restated to the new one */
     assert_int_equal(adopt(r, 4, M), AOI_EOWNER); /* what was released is taken once */
     model_owner_end(&r->m, 2, true);
     assert_int_equal(model_entity_get(&r->m, r->s, M), AOI_OK);

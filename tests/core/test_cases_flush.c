@@ -424,14 +424,19 @@ static void herd_move(struct herd *h, uint32_t round, float spread)
     }
 }
 
+static double cpu_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 static double herd_flush(struct herd *h)
 {
-    struct timespec from, to;
     struct aoi_flush_info info = {0};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+    double from = cpu_seconds();
     aoi_flush(h->space, &info);
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
-    return (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) * 1e-9;
+    return cpu_seconds() - from;
 }
 
 CASE(a_warm_flush_allocates_nothing)
@@ -502,6 +507,27 @@ CASE(a_crowd_that_meets_at_one_point_and_parts_is_told_exactly)
     assert_int_equal(rig_told(r, 1)->leaves, N - 1);
 }
 
+CASE(a_unit_of_very_many_players_goes_at_a_cost_that_follows_their_number)
+{
+    enum { PLAYERS = 100000 };
+    struct aoi_limits limits = rig_limits();
+    limits.max_players = PLAYERS;
+    for (int way = 0; way < 2; way++) {
+        struct aoi_world *world = aoi_world_new(&limits, NULL);
+        struct aoi_settings set = {.index = r->index};
+        struct aoi_entity e = {.id = U, .radius = 10};
+        assert_int_equal(aoi_space_create(world, 1, 1, &set, false), AOI_OK);
+        struct aoi_space *space = aoi_space_find(world, 1);
+        assert_int_equal(aoi_entity_add(space, 2, AOI_ADD_NEW, &e), AOI_OK);
+        double begin = cpu_seconds();
+        for (uint64_t p = 1; p <= PLAYERS; p++) assert_int_equal(aoi_subscribe(space, 3, p, U, false), AOI_OK);
+        double subscribed = cpu_seconds();
+        aoi_owner_end(world, way == 0 ? 2 : 3, true);                        /* the unit's, or the players' */
+        assert_true(cpu_seconds() - subscribed < 10 * (subscribed - begin)); /* it was 80 times as much */
+        aoi_world_free(world);
+    }
+}
+
 CASE(where_nothing_changed_a_player_costs_next_to_nothing)
 {
     struct herd h;
@@ -545,6 +571,7 @@ int main(void)
         cmocka_unit_test(a_warm_flush_allocates_nothing),
         cmocka_unit_test(two_thousand_at_one_point_that_do_not_really_move_cost_next_to_nothing),
         cmocka_unit_test(a_crowd_that_meets_at_one_point_and_parts_is_told_exactly),
+        cmocka_unit_test(a_unit_of_very_many_players_goes_at_a_cost_that_follows_their_number),
         cmocka_unit_test(where_nothing_changed_a_player_costs_next_to_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

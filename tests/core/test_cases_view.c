@@ -482,10 +482,28 @@ CASE(a_player_without_unit_and_viewport_is_in_the_last_tier)
 CASE(tiers_are_written_as_text_and_read_back)
 {
     static const char *const good[][2] = {
-        {"", ""}, {"30:1 60:2 *:4", "30:1 60:2 *:4"}, {" 30:1   60:2 ", "30:1 60:2 *:1"}, {"*:3", "*:3"}, {"0:1 0.5:1000000", "0:1 0.5:1000000 *:1"},
-        {"1:1 2:2 3:3 4:4 5:5 6:6 7:7 8:8 *:9", "1:1 2:2 3:3 4:4 5:5 6:6 7:7 8:8 *:9"}};
-    static const char *const bad[] = {"30",     "30:",    "30:0",   "30:-1",     "x:1",     ":1",    "30:1 30:2",          "30:1 20:2", "*:4 30:1", "nan:1", "inf:1",
-                                      "-1:1",   "30:1,60:2", "*:0", "30:1000001", "*:99999999999999999999", "1:1 2:1 3:1 4:1 5:1 6:1 7:1 8:1 9:1", "*", "30:1x", "1e99:1"};
+        {"", ""},       {"30:1 60:2 *:4", "30:1 60:2 *:4"},         {" 30:1   60:2 ", "30:1 60:2 *:1"},
+        {"*:3", "*:3"}, {"0:1 0.5:1000000", "0:1 0.5:1000000 *:1"}, {"1:1 2:2 3:3 4:4 5:5 6:6 7:7 8:8 *:9", "1:1 2:2 3:3 4:4 5:5 6:6 7:7 8:8 *:9"}};
+    static const char *const bad[] = {"30",
+                                      "30:",
+                                      "30:0",
+                                      "30:-1",
+                                      "x:1",
+                                      ":1",
+                                      "30:1 30:2",
+                                      "30:1 20:2",
+                                      "*:4 30:1",
+                                      "nan:1",
+                                      "inf:1",
+                                      "-1:1",
+                                      "30:1,60:2",
+                                      "*:0",
+                                      "30:1000001",
+                                      "*:99999999999999999999",
+                                      "1:1 2:1 3:1 4:1 5:1 6:1 7:1 8:1 9:1",
+                                      "*",
+                                      "30:1x",
+                                      "1e99:1"};
     char text[AOI_TIERS_TEXT];
     struct aoi_tiers t;
     const char *why;
@@ -537,7 +555,8 @@ CASE(a_castle_is_seen_from_afar_by_units_and_viewports_and_a_dot_beside_it_is_no
         rig_appeal(r, 1, 0);
         rig_flush(r);
         assert_string_equal(rig_told(r, Q)->text, " L1 E2");
-        assert_int_equal(model_query_box(&r->m, r->s, (const float[3]){-100, -100, 0}, (const float[3]){100, 100, 0}, 0, 10), 2); /* where they are, not how large */
+        assert_int_equal(model_query_box(&r->m, r->s, (const float[3]){-100, -100, 0}, (const float[3]){100, 100, 0}, 0, 10),
+                         2); /* where they are, not how large */
     }
 }
 

@@ -49,7 +49,8 @@ static void settings_out_of_range_are_refused_with_the_reason(void **state)
         assert_int_equal(aoi_space_create(world, 1, 1, &bad[i], false), AOI_EINVAL);
         assert_null(aoi_space_find(world, 1));
     }
-    const struct aoi_settings good[] = {{.cell_size = AOI_CELL_SIZE_MIN}, {.cell_range = 64}, {.bounded = true}, {.bounded = true, .max = {1, 1}, .max[2] = NAN}};
+    const struct aoi_settings good[] = {
+        {.cell_size = AOI_CELL_SIZE_MIN}, {.cell_range = 64}, {.bounded = true}, {.bounded = true, .max = {1, 1}, .max[2] = NAN}};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct aoi_settings set = good[i];
         const char *why = NULL;
@@ -176,7 +177,7 @@ CASE(an_owner_that_ends_takes_its_entities_players_and_spaces_and_everybody_sees
     assert_int_equal(model_query_box(&r->m, r->s, (const float[3]){-1e6f, -1e6f, 0}, (const float[3]){1e6f, 1e6f, 0}, 0, 1000), 1);
     assert_int_equal(model_space_destroy(&r->m, 1, false, 3), AOI_EOWNER);
     assert_int_equal(model_space_destroy(&r->m, 1, true, 3), AOI_OK); /* persistent, but not of the configuration */
-    model_owner_end(&r->m, 2, true); /* again, with nothing left */
+    model_owner_end(&r->m, 2, true);                                  /* again, with nothing left */
     model_owner_end(&r->m, 7, false);
 }
 
@@ -343,7 +344,8 @@ CASE(queries_answer_by_layers_and_positions_of_now_and_pages_of_any_size_agree)
 {
     rig_space(r, &(struct aoi_settings){.dimensions = 3, .extra = true}, NULL);
     for (uint64_t id = 1; id <= 120; id++) {
-        struct aoi_entity e = {.id = id % 3 ? id : UINT64_MAX - id, .pos = {(float)(id % 7), (float)(id % 11), (float)(id % 13)}, .extra = (uint32_t)id};
+        struct aoi_entity e = {
+            .id = id % 3 ? id : UINT64_MAX - id, .pos = {(float)(id % 7), (float)(id % 11), (float)(id % 13)}, .extra = (uint32_t)id};
         assert_int_equal(model_entity_add(&r->m, r->s, 1, AOI_ADD_NEW, &e), AOI_OK);
         assert_int_equal(model_entity_set_layers(&r->m, r->s, 1, e.id, (uint32_t)id % 5), AOI_OK);
     }
@@ -360,6 +362,56 @@ CASE(queries_answer_by_layers_and_positions_of_now_and_pages_of_any_size_agree)
     assert_int_equal(model_query_count(&r->m, r->s, low, all, 1), 48);
     assert_int_equal(model_query_view(&r->m, r->s, 5, 10), AOI_ENOPLAYER);
     assert_false(model_flush(&r->m, r->s));
+}
+
+/* Places of which the grid's block has the key of the block at zero (blocks.c: x and y xor a multiple of z, less the top bit), here for blocks of 1/16. If the
+ * key is reckoned otherwise one day, this tests nothing, and does no harm. */
+static uint32_t alike(float pos[][3], uint32_t want)
+{
+    uint32_t n = 1;
+    for (uint32_t z = 1; z < 1u << 22 && n < want; z++) {
+        uint64_t key = z * 0x9E3779B97F4A7C15u;
+        int32_t x = (int32_t)(uint32_t)(key >> 32 << 1) >> 1, y = (int32_t)(uint32_t)key; /* x: the top bit does not count */
+        const int32_t most = 1 << 24;                                                     /* a float holds it, and a sixteenth of it */
+        if (x < -most || x >= most || y < -most || y >= most) continue;
+        const float at[3] = {(float)x / 16, (float)y / 16, (float)z / 16};
+        memcpy(pos[n++], at, sizeof at);
+    }
+    return n;
+}
+
+CASE(places_that_share_a_hash_key_are_kept_apart)
+{
+    enum { N = 12 };
+    float pos[N][3] = {{0}};
+    assert_int_equal(alike(pos, N), N);
+    rig_space(r, &(struct aoi_settings){.dimensions = 3, .cell_size = 1.0 / 64}, NULL);
+    for (int round = 0; round < 6; round++) {
+        for (uint64_t k = 0; k < N; k++) { /* in another order each time */
+            struct aoi_entity e = {.id = 1 + (k * 5 + (uint64_t)round) % N, .radius = 0.01f};
+            memcpy(e.pos, pos[e.id - 1], sizeof e.pos);
+            assert_int_equal(model_entity_add(&r->m, r->s, 1, AOI_ADD_NEW, &e), AOI_OK);
+            rig_subscribe(r, e.id, e.id);
+            assert_int_equal(model_query_box(&r->m, r->s, e.pos, e.pos, 0, 10), 1);
+        }
+        rig_flush(r);
+        assert_int_equal(r->told.n, 0); /* each is alone */
+        struct aoi_entity guest = {.id = 100};
+        for (uint64_t k = 0; k < N; k++) {
+            memcpy(guest.pos, pos[k], sizeof guest.pos);
+            assert_int_equal(model_entity_add(&r->m, r->s, 1, k == 0 ? AOI_ADD_NEW : AOI_ADD_UPSERT, &guest), AOI_OK);
+            rig_flush(r);
+            assert_int_equal(rig_told(r, k + 1)->enters, 1);
+            assert_int_equal(r->told.n, k == 0 ? 1 : 2);
+            aoi_validate(r->m.world);
+        }
+        rig_remove(r, 100);
+        for (uint64_t k = 0; k < N; k++) {
+            rig_remove(r, 1 + (k * 7 + (uint64_t)round) % N);
+            aoi_validate(r->m.world);
+        }
+        rig_flush(r);
+    }
 }
 
 CASE(count_tells_how_many_players_an_event_in_the_box_would_reach)
@@ -394,6 +446,7 @@ int main(void)
         cmocka_unit_test(what_lies_in_the_area_throughout_the_paging_comes_exactly_once),
         cmocka_unit_test(a_view_is_paged_while_flushes_change_it_and_what_stays_comes_exactly_once),
         cmocka_unit_test(queries_answer_by_layers_and_positions_of_now_and_pages_of_any_size_agree),
+        cmocka_unit_test(places_that_share_a_hash_key_are_kept_apart),
         cmocka_unit_test(count_tells_how_many_players_an_event_in_the_box_would_reach),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

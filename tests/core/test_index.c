@@ -19,7 +19,8 @@ struct rig {
     struct aoi_space space;
     uint64_t rng;
     uint32_t slots, watches; /* at most */
-    double side, unit;       /* positions are within +-side, in whole units if unit is not 0 */
+    double origin, side;     /* positions are within origin +- side */
+    double unit;             /* and in whole units, if it is not 0 */
     /* what a flush must tell, by slot and by watch */
     bool *touched;    /* added, moved, removed or changed since the last flush */
     float (*from)[3]; /* where it was then */
@@ -255,7 +256,7 @@ static void random_place(struct rig *r, float pos[3])
 {
     /* here and there close to 0 by many orders of magnitude, where sums round hardest */
     double scale = r->unit == 0 && below(r, 16) == 0 ? pow(10, between(r, -36, 0)) : 1;
-    for (int a = 0; a < 3; a++) pos[a] = clean(r, between(r, -r->side, r->side) * scale);
+    for (int a = 0; a < 3; a++) pos[a] = clean(r, r->origin + between(r, -r->side, r->side) * scale);
 }
 
 static void random_step(struct rig *r, float pos[3])
@@ -271,7 +272,7 @@ static void random_move(struct rig *r, uint32_t slot)
     uint32_t how = below(r, 8);
     memcpy(pos, r->space.hot[slot].pos, sizeof pos);
     if (how == 0) random_place(r, pos);
-    if (how == 1) pos[below(r, r->space.dims)] *= -1;
+    if (how == 1 && r->origin == 0) pos[below(r, r->space.dims)] *= -1;
     if (how == 2) memcpy(pos, r->space.hot[alive(r, slot / 2) ? slot / 2 : slot].pos, sizeof pos);
     if (how > 2) random_step(r, pos);
     for (int a = 0; a < 3; a++) pos[a] = pos[a] == 0 ? 0 : pos[a];
@@ -362,12 +363,14 @@ static void random_command(struct rig *r)
     if (r->space.watches.n > 0) check_watch(r, below(r, r->space.watches.n));
 }
 
-static void run(const struct aoi__index_ops *ops, uint32_t dims, uint32_t slots, uint32_t watches, double side, double unit, uint32_t steps)
+static void run_at(const struct aoi__index_ops *ops, uint32_t dims, uint32_t slots, uint32_t watches, double origin, double side, double unit,
+                   uint32_t steps)
 {
     struct rig r;
     uint64_t start = seed();
     rig_init(&r, ops, dims, slots, watches);
     r.rng = start;
+    r.origin = origin;
     r.side = side;
     r.unit = unit;
     for (uint32_t i = 0; i < steps; i++) {
@@ -378,6 +381,11 @@ static void run(const struct aoi__index_ops *ops, uint32_t dims, uint32_t slots,
     }
     assert_true(ops->bytes(&r.space) > 0);
     rig_clear(&r);
+}
+
+static void run(const struct aoi__index_ops *ops, uint32_t dims, uint32_t slots, uint32_t watches, double side, double unit, uint32_t steps)
+{
+    run_at(ops, dims, slots, watches, 0, side, unit, steps);
 }
 
 #define BOTH(name)                             \
@@ -413,6 +421,14 @@ static void coordinates_at_the_limit_match_brute_force(const struct aoi__index_o
     run(ops, 3, 100, 50, (double)AOI_COORD_MAX, 1 << 20, 4000);
 }
 BOTH(coordinates_at_the_limit_match_brute_force)
+
+/* Where neighbouring floats are a whole unit apart. */
+static void coordinates_that_are_neighbouring_floats_match_brute_force(const struct aoi__index_ops *ops)
+{
+    run_at(ops, 2, 100, 50, 8388700, 9, 1, 8000);
+    run_at(ops, 3, 100, 50, -12000000, 6, 1, 8000);
+}
+BOTH(coordinates_that_are_neighbouring_floats_match_brute_force)
 
 static void a_tiny_world_matches_brute_force(const struct aoi__index_ops *ops)
 {
@@ -558,15 +574,66 @@ static void an_empty_index_finds_nothing(const struct aoi__index_ops *ops)
 }
 BOTH(an_empty_index_finds_nothing)
 
+static bool was_marked(struct rig *r, uint32_t watch)
+{
+    bool marked = r->space.dirty.at[watch / 64] >> (watch % 64) & 1;
+    memset(r->space.dirty.at, 0, r->space.dirty.n * sizeof *r->space.dirty.at);
+    return marked;
+}
+
+/* Enough entities that a watch, or one of them, that goes far does not pass them one by one. notify() plays no part. */
+static void the_crosslist_marks_a_watch_as_soon_as_its_set_changes(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    struct rig r;
+    rig_init(&r, &aoi__crosslist_ops, 2, N, N);
+    for (uint32_t i = 0; i < N; i++) insert(&r, i, (const float[3]){(float)(i * 10), 0, 0});
+    for (uint32_t i = 1; i < N; i++) watch_around(&r, i, i, 1);
+    watch_set(&r, 0, AOI__NONE, (const float[3]){-1, -1, 0}, (const float[3]){1, 1, 0});
+    assert_true(was_marked(&r, 0));
+    watch_set(&r, 0, AOI__NONE, (const float[3]){4999, -1, 0}, (const float[3]){5001, 1, 0}); /* far, and it holds as many */
+    assert_true(was_marked(&r, 0));
+    watch_set(&r, 0, AOI__NONE, (const float[3]){5009, -1, 0}, (const float[3]){5011, 1, 0});
+    assert_true(was_marked(&r, 0));
+    watch_set(&r, 0, AOI__NONE, (const float[3]){5008, -2, 0}, (const float[3]){5012, 1, 0}); /* nothing more lies in it */
+    assert_false(was_marked(&r, 0));
+    move(&r, 501, (const float[3]){5010, 1, 0}); /* it stays inside */
+    assert_false(was_marked(&r, 0));
+    move(&r, 501, (const float[3]){5010, 2, 0});
+    assert_true(was_marked(&r, 0));
+    move(&r, 1, (const float[3]){5010, 0, 0}); /* far, both ways */
+    assert_true(was_marked(&r, 0));
+    move(&r, 1, (const float[3]){10, 0, 0});
+    assert_true(was_marked(&r, 0));
+    move(&r, 501, (const float[3]){5010, 0, 0});
+    assert_true(was_marked(&r, 0));
+    watch_clear(&r, 501);
+    r.space.ops->erase(&r.space, 501);
+    assert_true(was_marked(&r, 0));
+    r.space.ops->insert(&r.space, 501);
+    assert_true(was_marked(&r, 0));
+    watch_clear(&r, 0);
+    assert_true(was_marked(&r, 0));
+    rig_clear(&r);
+}
+
 #define BOTH_OF(name) cmocka_unit_test(name##_grid), cmocka_unit_test(name##_crosslist)
 
+/* clang-format off */
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BOTH_OF(an_empty_index_finds_nothing),           BOTH_OF(edges_are_inclusive_from_every_side),
-        BOTH_OF(a_watch_is_reused_by_another_entity),    BOTH_OF(a_wide_world_matches_brute_force),
-        BOTH_OF(coordinates_that_tie_match_brute_force), BOTH_OF(coordinates_at_the_limit_match_brute_force),
-        BOTH_OF(a_tiny_world_matches_brute_force),       BOTH_OF(a_crowd_that_watches_and_teleports_matches_brute_force),
+        BOTH_OF(an_empty_index_finds_nothing),
+        BOTH_OF(edges_are_inclusive_from_every_side),
+        BOTH_OF(a_watch_is_reused_by_another_entity),
+        cmocka_unit_test(the_crosslist_marks_a_watch_as_soon_as_its_set_changes),
+        BOTH_OF(a_wide_world_matches_brute_force),
+        BOTH_OF(coordinates_that_tie_match_brute_force),
+        BOTH_OF(coordinates_at_the_limit_match_brute_force),
+        BOTH_OF(coordinates_that_are_neighbouring_floats_match_brute_force),
+        BOTH_OF(a_tiny_world_matches_brute_force),
+        BOTH_OF(a_crowd_that_watches_and_teleports_matches_brute_force),
         BOTH_OF(a_crowd_on_one_spot_comes_and_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,8 @@ static void on_abort(int signal_number)
     const struct run *r = current;
     if (r != NULL) {
         const struct aoi_settings *s = &r->set;
-        fprintf(stderr, "\nAOI_SEED=%llu AOI_KIND=%u step %u; space: %uD index %u shape %u cell %g range %u bounded %d extra %d, origin %g, unit %g\n",
+        fprintf(stderr,
+                "\nAOI_SEED=%llu AOI_KIND=%u step %u; space: %uD index %u shape %u cell %g range %u bounded %d extra %d, origin %g, unit %g\n",
                 (unsigned long long)r->seed, r->kind, r->step, s->dimensions, s->index, s->shape, s->cell_size, s->cell_range, s->bounded, s->extra,
                 (double)r->origin[0], (double)r->unit);
         for (unsigned i = r->step < TRACE ? 0 : r->step - TRACE + 1; i <= r->step; i++) fprintf(stderr, "  %s\n", r->trace[i % TRACE]);
@@ -204,9 +205,9 @@ static void do_add(struct run *r, struct model_space *s)
     e.payload_len = payload(r, bytes);
     enum aoi_add_mode mode = percent(r, 2) ? (enum aoi_add_mode)(below(r, 2) * 4) : percent(r, 50) ? AOI_ADD_NEW : AOI_ADD_UPSERT;
     aoi_owner owner = owner_of(r, s, e.id);
-    trace(r, "add s%llu o%u mode %d id %llu (%.9g %.9g %.9g) extra %u radius %.9g layers %x payload %u x %d appeal %.9g priority %u report %d", (unsigned long long)s->id, owner, mode,
-          (unsigned long long)e.id, (double)e.pos[0], (double)e.pos[1], (double)e.pos[2], e.extra, (double)e.radius, e.layers, e.payload_len, bytes[0],
-          (double)e.appeal, e.priority, e.report_observed);
+    trace(r, "add s%llu o%u mode %d id %llu (%.9g %.9g %.9g) extra %u radius %.9g layers %x payload %u x %d appeal %.9g priority %u report %d",
+          (unsigned long long)s->id, owner, mode, (unsigned long long)e.id, (double)e.pos[0], (double)e.pos[1], (double)e.pos[2], e.extra,
+          (double)e.radius, e.layers, e.payload_len, bytes[0], (double)e.appeal, e.priority, e.report_observed);
     model_entity_add(&r->m, s, owner, mode, &e);
 }
 
@@ -223,8 +224,8 @@ static void do_move(struct run *r, struct model_space *s)
     }
     uint32_t extra = below(r, 4);
     bool with = percent(r, 50);
-    trace(r, "move s%llu o%u %llu (%.9g %.9g %.9g) extra %d", (unsigned long long)s->id, owner, (unsigned long long)id, (double)pos[0], (double)pos[1],
-          (double)pos[2], with ? (int)extra : -1);
+    trace(r, "move s%llu o%u %llu (%.9g %.9g %.9g) extra %d", (unsigned long long)s->id, owner, (unsigned long long)id, (double)pos[0],
+          (double)pos[1], (double)pos[2], with ? (int)extra : -1);
     model_entity_move(&r->m, s, owner, id, pos, with ? &extra : NULL);
 }
 
@@ -295,7 +296,8 @@ static void do_subscription(struct run *r, struct model_space *s)
     aoi_owner owner = player_owner(r, s, player);
     bool self = percent(r, 35);
     if (percent(r, 65)) {
-        trace(r, "subscribe s%llu o%u p%llu %llu self %d", (unsigned long long)s->id, owner, (unsigned long long)player, (unsigned long long)entity, self);
+        trace(r, "subscribe s%llu o%u p%llu %llu self %d", (unsigned long long)s->id, owner, (unsigned long long)player, (unsigned long long)entity,
+              self);
         model_subscribe(&r->m, s, owner, player, entity, self);
         return;
     }
@@ -333,8 +335,8 @@ static void do_viewport(struct run *r, struct model_space *s)
     }
     float min[3], max[3];
     box(r, min, max);
-    trace(r, "viewport s%llu o%u p%llu (%.9g %.9g %.9g) to (%.9g %.9g %.9g)", (unsigned long long)s->id, owner, (unsigned long long)player, (double)min[0],
-          (double)min[1], (double)min[2], (double)max[0], (double)max[1], (double)max[2]);
+    trace(r, "viewport s%llu o%u p%llu (%.9g %.9g %.9g) to (%.9g %.9g %.9g)", (unsigned long long)s->id, owner, (unsigned long long)player,
+          (double)min[0], (double)min[1], (double)min[2], (double)max[0], (double)max[1], (double)max[2]);
     model_viewport_set(&r->m, s, owner, player, min, max);
 }
 
@@ -355,7 +357,8 @@ static void do_player(struct run *r, struct model_space *s)
     if (what < 5) {
         struct aoi_player_settings set = player_settings(r);
         trace(r, "open s%llu o%u p%llu mask %x max_view %u margin %.9g max_enter %u presence %d take_over %d", (unsigned long long)s->id, owner,
-              (unsigned long long)player, set.mask, set.max_view, (double)set.leave_margin, set.max_enter_per_flush, set.presence_only, set.take_over);
+              (unsigned long long)player, set.mask, set.max_view, (double)set.leave_margin, set.max_enter_per_flush, set.presence_only,
+              set.take_over);
         model_player_settings(&r->m, s, owner, player, &set);
         return;
     }
@@ -384,7 +387,8 @@ static void do_hand_over(struct run *r, struct model_space *s)
     uint64_t id = known_entity(r, s), player = player_id(r);
     aoi_owner owner = owner_of(r, s, id), to = below(r, 4), taker = some_owner(r);
     uint32_t what = below(r, 8);
-    trace(r, "hand over %u s%llu o%u %llu p%llu to %u, taker %u", what, (unsigned long long)s->id, owner, (unsigned long long)id, (unsigned long long)player, to, taker);
+    trace(r, "hand over %u s%llu o%u %llu p%llu to %u, taker %u", what, (unsigned long long)s->id, owner, (unsigned long long)id,
+          (unsigned long long)player, to, taker);
     if (what < 2) {
         model_entity_release(&r->m, s, owner, id, to);
     } else if (what < 5) {
@@ -409,8 +413,8 @@ static void do_publish(struct run *r, struct model_space *s)
     float min[3], max[3];
     box(r, min, max);
     if (kind == 1) memcpy(max, min, sizeof max);
-    trace(r, "publish kind %u s%llu o%u %llu (%.9g %.9g %.9g) to (%.9g %.9g %.9g) %u bytes", kind, (unsigned long long)s->id, owner, (unsigned long long)id,
-          (double)min[0], (double)min[1], (double)min[2], (double)max[0], (double)max[1], (double)max[2], len);
+    trace(r, "publish kind %u s%llu o%u %llu (%.9g %.9g %.9g) to (%.9g %.9g %.9g) %u bytes", kind, (unsigned long long)s->id, owner,
+          (unsigned long long)id, (double)min[0], (double)min[1], (double)min[2], (double)max[0], (double)max[1], (double)max[2], len);
     if (kind == 0) {
         model_publish_from(&r->m, s, owner, id, text, len);
     } else {
@@ -472,10 +476,12 @@ static void log_add(struct run *r, uint64_t hash)
 static void do_flush(struct run *r, struct model_space *s, bool settle)
 {
     choose_rooms(r, settle);
-    trace(r, "flush s%llu rooms %zd %zd %zd at %llu ms", (unsigned long long)s->id, (ssize_t)r->m.room[1], (ssize_t)r->m.room[2], (ssize_t)r->m.room[3],
-          (unsigned long long)r->m.now_ms);
+    trace(r, "flush s%llu rooms %zd %zd %zd at %llu ms", (unsigned long long)s->id, (ssize_t)r->m.room[1], (ssize_t)r->m.room[2],
+          (ssize_t)r->m.room[3], (unsigned long long)r->m.now_ms);
     r->flush_hash = s->id;
+    r->m.final = percent(r, 3);
     model_flush(&r->m, s);
+    r->m.final = false;
     if (r->lockstep) log_add(r, r->flush_hash);
     if (r->target < 200 || percent(r, 5)) aoi_validate(r->m.world);
 }
@@ -598,13 +604,16 @@ static void do_set(struct run *r, struct model_space *s)
         change.has_tiers = true;
         if (percent(r, 60)) change.tiers = some_tiers(r);
         break;
-    default: change.has_flush_ms = true; change.flush_ms = s->set.flush_ms; break;
+    default:
+        change.has_flush_ms = true;
+        change.flush_ms = s->set.flush_ms;
+        break;
     }
     char tiers[AOI_TIERS_TEXT] = "";
     if (change.has_tiers && change.tiers.n <= AOI_TIERS_MAX) aoi_tiers_print(&change.tiers, tiers);
-    trace(r, "set s%llu o%u admin %d: margin %.9g (%d) min_stay %u (%d) max_view %u (%d) max_enter %u (%d) tiers %s (%d)", (unsigned long long)s->id, owner,
-          admin, (double)change.leave_margin, change.has_leave_margin, change.min_stay_ms, change.has_min_stay_ms, change.max_view, change.has_max_view,
-          change.max_enter_per_flush, change.has_max_enter_per_flush, tiers, change.has_tiers);
+    trace(r, "set s%llu o%u admin %d: margin %.9g (%d) min_stay %u (%d) max_view %u (%d) max_enter %u (%d) tiers %s (%d)", (unsigned long long)s->id,
+          owner, admin, (double)change.leave_margin, change.has_leave_margin, change.min_stay_ms, change.has_min_stay_ms, change.max_view,
+          change.has_max_view, change.max_enter_per_flush, change.has_max_enter_per_flush, tiers, change.has_tiers);
     model_space_set(&r->m, s, owner, admin, &change);
 }
 
@@ -622,8 +631,9 @@ static const struct {
     uint32_t weight;
     void (*run)(struct run *r, struct model_space *s);
 } commands[] = {
-    {380, do_move}, {80, do_add},    {40, do_remove},    {30, do_there_and_back}, {100, do_entity_state}, {100, do_subscription}, {30, do_viewport}, {30, do_player},
-    {45, do_query}, {30, do_override}, {20, do_hand_over}, {35, do_publish},       {8, do_set},            {2, do_space},          {2, do_converge},
+    {380, do_move},         {80, do_add},      {40, do_remove}, {30, do_there_and_back}, {100, do_entity_state},
+    {100, do_subscription}, {30, do_viewport}, {30, do_player}, {45, do_query},          {30, do_override},
+    {20, do_hand_over},     {35, do_publish},  {8, do_set},     {2, do_space},           {2, do_converge},
 };
 
 /* Some spaces have been there for years: the 32-bit serials of their flushes are about to wrap. (Then a player that is being skipped is told everything again,
@@ -673,9 +683,14 @@ static void run_init(struct run *r, uint64_t seed, unsigned kind, bool lockstep)
     r->target = crowd ? 400 : 20 + below(r, 40);
     r->ids = r->target + r->target / 2;
     r->players = crowd ? 60 : 10;
-    struct aoi_limits limits = {
-        .max_spaces = 3, .max_entities = r->target + 10, .max_players = r->players - 2, .max_units = crowd ? 12 : 5, .max_payload = 40,
-        .max_overrides = 6, .max_message = 64, .max_messages = 8};
+    struct aoi_limits limits = {.max_spaces = 3,
+                                .max_entities = r->target + 10,
+                                .max_players = r->players - 2,
+                                .max_units = crowd ? 12 : 5,
+                                .max_payload = 40,
+                                .max_overrides = 6,
+                                .max_message = 64,
+                                .max_messages = 8};
     if (percent(r, 30)) limits.max_radius = 512;
     model_init(&r->m, &limits);
     r->m.on_delta = lockstep ? on_delta : NULL;
