@@ -16,6 +16,8 @@ BINDIR     ?= $(PREFIX)/bin
 LIBDIR     ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 DATADIR    ?= $(PREFIX)/share
+DOCDIR     ?= $(DATADIR)/doc/aoid
+OBJCOPY    ?= objcopy
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wvla
@@ -70,7 +72,7 @@ PROGRAMS := $(if $(MAIN_O),$(BUILD)/aoid) $(if $(CTL_O),$(BUILD)/aoictl) $(if $(
 # the jobserver of an outer -j is used when there is one
 SUBMAKE = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all demo test check bench install clean help everything tests FORCE
+.PHONY: all demo test check bench install install-files clean help everything tests FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
@@ -99,11 +101,20 @@ everything: all tests
 tests: $(TESTS)
 
 install: all ## into PREFIX (/usr/local), below DESTDIR when that is set
-	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(INCLUDEDIR)' '$(DESTDIR)$(LIBDIR)/systemd/system' '$(DESTDIR)$(DATADIR)/aoid/proto' '$(DESTDIR)$(SYSCONFDIR)/aoid'
+	@$(SUBMAKE) install-files
+
+# what is built, as it is
+install-files:
+	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(INCLUDEDIR)' '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(LIBDIR)/systemd/system' \
+		'$(DESTDIR)$(DATADIR)/aoid/proto' '$(DESTDIR)$(DOCDIR)' '$(DESTDIR)$(SYSCONFDIR)/aoid'
 	install -m 755 $(filter-out %/aoidemo,$(PROGRAMS)) '$(DESTDIR)$(BINDIR)'
 	install -m 644 src/client/libaoi.h '$(DESTDIR)$(INCLUDEDIR)'
 	install -m 644 $(BUILD)/libaoi.a '$(DESTDIR)$(LIBDIR)'
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))|' \
+		-e 's|@INCLUDEDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(INCLUDEDIR))|' -e "s|@VERSION@|$$(sed -n 's/.*AOID_VERSION "\(.*\)"/\1/p' src/server/version.h)|" \
+		conf/aoi.pc.in > '$(DESTDIR)$(LIBDIR)/pkgconfig/aoi.pc'
 	for p in $(PROTOS); do install -D -m 644 "proto/$$p" "$(DESTDIR)$(DATADIR)/aoid/proto/$$p" || exit 1; done
+	install -m 644 README.md LICENSE '$(DESTDIR)$(DOCDIR)'
 	sed -e 's|/usr/local/bin/|$(BINDIR)/|g' -e 's|/usr/local/etc/|$(SYSCONFDIR)/|g' conf/aoid.service > '$(DESTDIR)$(LIBDIR)/systemd/system/aoid.service'
 	@# a configuration that somebody has edited is never overwritten
 	test -e '$(DESTDIR)$(SYSCONFDIR)/aoid/aoid.conf' || install -m 644 conf/aoid.conf '$(DESTDIR)$(SYSCONFDIR)/aoid/aoid.conf'
@@ -119,6 +130,7 @@ help: ## this list
 
 $(GEN)/%.pb-c.c $(GEN)/%.pb-c.h: proto/%.proto
 	@mkdir -p $(GEN)
+	@command -v protoc-c >/dev/null || { echo 'make: protoc-c is missing; scripts/deps.sh demo installs what a build needs' >&2; exit 1; }
 	protoc-c --proto_path=proto --c_out=$(GEN) $*.proto
 
 # Objects; a change of compiler or flags rebuilds them
@@ -147,20 +159,28 @@ LINK = @mkdir -p $(@D) && echo "LD $@" && $(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(fil
 
 $(BUILD)/libcore.a: $(BASE_O) $(CORE_O)
 	$(ARCHIVE)
-# of the core, what the codec needs
-$(BUILD)/libaoi.a: $(BASE_O) $(CORE_O) $(WIRE_O) $(CLIENT_O)
+# what the tools and the tests link: the client, and what it stands on
+TIERS_O := $(call objs,src/core/tiers.c)
+CLIENT_A := $(OBJ)/libclient.a
+$(CLIENT_A): $(BASE_O) $(TIERS_O) $(WIRE_O) $(CLIENT_O)
 	$(ARCHIVE)
+# the same for everybody else: one object in which only libaoi_* can be seen, so that no name in it meets one of the program's
+$(BUILD)/libaoi.a: $(BASE_O) $(TIERS_O) $(WIRE_O) $(CLIENT_O)
+	@rm -f $@ && echo "AR $@"
+	@$(CC) -r -nostdlib -o $(OBJ)/libaoi.o $^
+	@$(OBJCOPY) --wildcard --keep-global-symbol='libaoi_[!_]*' $(OBJ)/libaoi.o
+	@ar rcs $@ $(OBJ)/libaoi.o
 
 $(BUILD)/aoid: $(MAIN_O) $(SERVER_O) $(WIRE_O) $(CORE_O) $(BASE_O)
 	$(LINK) $(LIB_UV) $(LIB_PB) $(LIB_INI) -lm
-$(BUILD)/aoictl: $(CTL_O) $(TOOLS_O) $(BUILD)/libaoi.a
+$(BUILD)/aoictl: $(CTL_O) $(TOOLS_O) $(CLIENT_A)
 	$(LINK) $(LIB_PB) $(LIB_LZMA) -lm
 # `aoibench core` runs the sibling aoibench-core, which sees the core alone
-$(BUILD)/aoibench: $(BENCH_O) $(TOOLS_O) $(BUILD)/libaoi.a | $(if $(COREBENCH_O),$(BUILD)/aoibench-core)
+$(BUILD)/aoibench: $(BENCH_O) $(TOOLS_O) $(CLIENT_A) | $(if $(COREBENCH_O),$(BUILD)/aoibench-core)
 	$(LINK) $(LIB_PB) $(LIB_LZMA) -lm
 $(BUILD)/aoibench-core: $(COREBENCH_O) $(BUILD)/libcore.a
 	$(LINK) -lm
-$(BUILD)/aoidemo: $(DEMO_O) $(TOOLS_O) $(BUILD)/libaoi.a
+$(BUILD)/aoidemo: $(DEMO_O) $(TOOLS_O) $(CLIENT_A)
 	$(LINK) $(LIB_PB) $(LIB_LZMA) -lm
 
 # Tests
@@ -173,7 +193,7 @@ $(call tests,wire): $(BUILD)/test/wire/%: $(OBJ)/tests/wire/%.o $(call helpers,w
 	$(LINK) $(LIB_CMOCKA) $(LIB_PB) -lm
 $(call tests,server): $(BUILD)/test/server/%: $(OBJ)/tests/server/%.o $(call helpers,server) $(SERVER_O) $(WIRE_O) $(BUILD)/libcore.a
 	$(LINK) $(LIB_CMOCKA) $(LIB_UV) $(LIB_PB) $(LIB_INI) -lm
-$(call tests,e2e): $(BUILD)/test/e2e/%: $(OBJ)/tests/e2e/%.o $(call helpers,e2e) $(TOOLS_O) $(BUILD)/libaoi.a
+$(call tests,e2e): $(BUILD)/test/e2e/%: $(OBJ)/tests/e2e/%.o $(call helpers,e2e) $(TOOLS_O) $(CLIENT_A)
 	$(LINK) $(LIB_CMOCKA) $(LIB_PB) $(LIB_LZMA) -lm
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)

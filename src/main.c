@@ -1,5 +1,6 @@
 /* main.c: aoid: arguments, configuration, signals, run. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,12 +40,21 @@ static void start_signal(struct daemon *d, uv_signal_t *handle, int number)
     uv_unref((uv_handle_t *)handle); /* the loop ends when the server has closed its handles */
 }
 
+/* Descriptors 0 to 2 that are closed would be given to the first sockets, and log lines written into them. */
+static void hold_standard_descriptors(void)
+{
+    int fd;
+    do fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO) close(fd);
+}
+
 static int start(struct daemon *d, char *err)
 {
     int port;
     if (server_init(&d->server, &d->loop, &d->config, err) != 0 || server_listen(&d->server, &port, err) != 0) return -1;
     if (d->args.port_file != NULL && notify_port_file(d->args.port_file, port) != 0) {
-        snprintf(err, CONFIG_ERROR_MAX, "%.200s: %s", d->args.port_file, strerror(errno));
+        snprintf(err, CONFIG_ERROR_MAX, "--port-file %.200s: cannot be written: %s", d->args.port_file, strerror(errno));
         return -1;
     }
     notify_systemd("READY=1");
@@ -77,11 +87,12 @@ static int run(struct daemon *d)
 int main(int argc, char **argv)
 {
     static struct daemon d;
-    char err[CONFIG_ERROR_MAX], quoted[CONFIG_ERROR_MAX * 2];
-    config_init(&d.config);
+    char err[CONFIG_ERROR_MAX];
     int status = 0;
+    hold_standard_descriptors();
+    config_init(&d.config);
     if (args_parse(argc, argv, &d.args, &d.config, err) != 0) {
-        log_error("config", "error=%s", log_quote(err, quoted, sizeof quoted));
+        fprintf(stderr, "aoid: %s\n", err); /* somebody is typing; what happens later goes to the log */
         status = 2;
     } else if (d.args.check_only) {
         puts("the configuration is fine");

@@ -59,6 +59,7 @@ int libaoi__fail(struct libaoi *c, int status, const char *format, ...)
     va_start(args, format);
     vsnprintf(c->error, sizeof c->error, format, args);
     va_end(args);
+    c->refused_code = 0;
     if (status == LIBAOI_ECLOSED || status == LIBAOI_EPROTOCOL) c->failed = status;
     return status;
 }
@@ -134,14 +135,35 @@ static void conn_write(struct libaoi *c)
     buf_shrink(&c->out, KEEP_OUT_BYTES);
 }
 
+static void conn_queue(struct libaoi *c, const struct codec_client_frame *frame)
+{
+    codec_encode_client(frame, &c->out);
+    c->counters.frames_out++;
+    c->sent_ms = now_ms();
+    conn_write(c);
+}
+
 uint64_t libaoi__send_frame(struct libaoi *c, struct codec_client_frame *frame)
 {
     if (c->failed) return 0;
     frame->seq = ++c->seq;
-    codec_encode_client(frame, &c->out);
-    c->counters.frames_out++;
-    conn_write(c);
+    conn_queue(c, frame);
     return c->seq;
+}
+
+/* How long nothing may be sent, for poll(); -1: for ever. A third of what the daemon puts up with leaves time for a ping that is late. */
+static int quiet_ms(const struct libaoi *c)
+{
+    if (c->quiet || !c->welcome.idle_timeout_ms || c->failed) return -1;
+    return left_ms(c->sent_ms + c->welcome.idle_timeout_ms / 3);
+}
+
+/* With seq 0 it has no answer, and nobody needs to know of it. Behind bytes that the socket has not taken it would help nothing. */
+static void keep_alive(struct libaoi *c)
+{
+    if (quiet_ms(c) != 0 || buf_len(&c->out)) return;
+    struct codec_client_frame frame = {.kind = CODEC_PING};
+    conn_queue(c, &frame);
 }
 
 uint64_t libaoi_resync(struct libaoi *c, uint64_t space, uint64_t player)
@@ -256,9 +278,14 @@ static void conn_ack(struct libaoi *c)
 static void conn_error(struct libaoi *c)
 {
     int code = (int)c->frame.u.error.code;
-    c->refused_code = code;
-    if (c->frame.reply_to) c->refused = c->frame.reply_to;
+    if (c->frame.reply_to) {
+        c->refused = c->frame.reply_to;
+    } else {
+        c->closing_code = code;
+        snprintf(c->closing, sizeof c->closing, "%s", c->frame.u.error.text);
+    }
     libaoi__fail(c, LIBAOI_EREFUSED, "%s: %s", codec_code_name(code), c->frame.u.error.text);
+    c->refused_code = code;
     if (c->handlers.error) c->handlers.error(c->handlers.ctx, c->frame.reply_to, code, c->frame.u.error.text);
 }
 
@@ -375,9 +402,11 @@ static int conn_ended(struct libaoi *c)
 {
     if (c->failed) return c->failed;
     if (c->bye) return libaoi__fail(c, LIBAOI_ECLOSED, "closed");
-    char said[sizeof c->error] = "";
-    if (c->refused_code) snprintf(said, sizeof said, ": %.280s", c->error);
-    return libaoi__fail(c, LIBAOI_ECLOSED, "the daemon closed the connection%s", said);
+    int code = c->closing_code;
+    libaoi__fail(c, LIBAOI_ECLOSED, code ? "the daemon closed the connection: %s: %s" : "the daemon closed the connection", codec_code_name(code),
+                 c->closing);
+    c->refused_code = code;
+    return LIBAOI_ECLOSED;
 }
 
 /* libaoi_poll() that stops at a reply. */
@@ -385,10 +414,16 @@ static int conn_pump(struct libaoi *c, uint64_t stop, int64_t deadline)
 {
     if (c->failed) return c->failed;
     conn_write(c);
-    int n = conn_handle(c, stop);
+    int n = conn_handle(c, stop), ready, wait, quiet;
     if (n) return n;
-    struct pollfd p = {.fd = c->fd, .events = (short)(POLLIN | (buf_len(&c->out) ? POLLOUT : 0))};
-    int ready = poll(&p, 1, left_ms(deadline));
+    struct pollfd p = {.fd = c->fd};
+    do {
+        keep_alive(c);
+        p.events = (short)(POLLIN | (buf_len(&c->out) ? POLLOUT : 0));
+        wait = left_ms(deadline);
+        quiet = buf_len(&c->out) ? -1 : quiet_ms(c);
+        ready = poll(&p, 1, quiet >= 0 && (wait < 0 || quiet < wait) ? quiet : wait);
+    } while (ready == 0 && (wait < 0 || quiet >= 0) && left_ms(deadline) != 0);
     if (ready <= 0) return 0;
     if (p.revents & POLLOUT) conn_write(c);
     if (!(p.revents & ~POLLOUT)) return 0;
@@ -495,6 +530,7 @@ struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error,
     c->fd = fd;
     c->handlers = options->handlers;
     c->mirrored = options->mirror;
+    c->quiet = options->no_ping;
     arena_init(&c->arena, ARENA_BYTES);
     struct codec_client_frame hello = {.kind = CODEC_HELLO};
     hello.u.hello.protocol_version = CODEC_PROTOCOL_VERSION;

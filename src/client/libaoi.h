@@ -1,13 +1,38 @@
 /* libaoi.h: a client of aoid: commands in batches, queries, deltas, and a mirror of what each player sees.
  *
- *   struct libaoi *c = libaoi_connect(&(struct libaoi_options){.address = "127.0.0.1:2643", .client_name = "zone-7", .mirror = true}, err, sizeof err);
- *   libaoi_add(c, 1, LIBAOI_ADD_NEW, &(struct libaoi_entity){.id = 42, .pos = {3, 4}, .radius = 50});
- *   libaoi_subscribe(c, 1, 1000, 42, false);
- *   libaoi_send(c);
- *   while (libaoi_poll(c, 100) >= 0) {
- *       const struct libaoi_view *view = libaoi_view(c, 1, 1000);
- *       for (size_t i = 0; view && i < view->n; i++) draw(&view->items[i]);
+ *   #include <libaoi.h>
+ *   #include <stdio.h>
+ *
+ *   static void on_ack(void *refused, const struct libaoi_ack *ack)
+ *   {
+ *       *(size_t *)refused += ack->n;
+ *       for (size_t i = 0; i < ack->n; i++) fprintf(stderr, "command %u: %s\n", ack->refusals[i].index, ack->refusals[i].text);
  *   }
+ *
+ *   int main(int argc, char **argv)
+ *   {
+ *       char error[300];
+ *       size_t refused = 0;
+ *       const struct libaoi_options options = {
+ *           .address = argc > 1 ? argv[1] : NULL, .client_name = "zone-7", .mirror = true, .handlers = {.ctx = &refused, .ack = on_ack}};
+ *       struct libaoi *c = libaoi_connect(&options, error, sizeof error);
+ *       if (!c) return fprintf(stderr, "%s\n", error), 1;
+ *       libaoi_create_space(c, 1, &(struct libaoi_settings){.flush_ms = LIBAOI_FLUSH_MS}, true);
+ *       libaoi_add(c, 1, LIBAOI_ADD_NEW, &(struct libaoi_entity){.id = 42, .pos = {3, 4}, .radius = 50});
+ *       libaoi_add(c, 1, LIBAOI_ADD_NEW, &(struct libaoi_entity){.id = 43, .pos = {5, 6}});
+ *       libaoi_subscribe(c, 1, 1000, 42, false);
+ *       libaoi_send(c);
+ *       while (!refused && libaoi_poll(c, 1000) >= 0) {
+ *           const struct libaoi_view *view = libaoi_view(c, 1, 1000);
+ *           if (!view) continue;
+ *           for (size_t i = 0; i < view->n; i++)
+ *               printf("player 1000 sees %llu at %g %g\n", (unsigned long long)view->items[i].id, view->items[i].pos[0], view->items[i].pos[1]);
+ *           return libaoi_close(c), 0;
+ *       }
+ *       return fprintf(stderr, "%s\n", libaoi_error(c)), 1;
+ *   }
+ *
+ * Link it with `cc example.c $(pkg-config --cflags --libs aoi)`, or, from the source tree, `cc -Isrc/client example.c build/libaoi.a -lprotobuf-c`.
  *
  * This header needs no other one. A connection belongs to one thread at a time. Nothing here blocks but libaoi_connect() and what takes a timeout. Functions that
  * can fail return 0 or a negative LIBAOI_E...; libaoi_error() then has a sentence. Allocation failure aborts. The protocol itself is in aoi.proto.
@@ -183,6 +208,7 @@ struct libaoi_options {
     uint32_t timeout_ms;     /* for connecting and the Welcome; 0: 5,000 */
     bool mirror;             /* keep the view of each player, and check every delta against the protocol */
     uint32_t receive_buffer; /* bytes of the socket's receive buffer; 0: the system's choice */
+    bool no_ping;            /* do not ping by itself: see libaoi_poll() */
     struct libaoi_handlers handlers;
 };
 
@@ -201,7 +227,7 @@ int libaoi_bye(struct libaoi *c, int timeout_ms);
 
 const struct libaoi_welcome *libaoi_welcome(const struct libaoi *c);
 const char *libaoi_error(const struct libaoi *c);   /* a sentence about the last failure, "" before the first */
-int libaoi_refused_code(const struct libaoi *c);    /* enum libaoi_code of the last LIBAOI_EREFUSED or closing Error; 0: none */
+int libaoi_refused_code(const struct libaoi *c);    /* enum libaoi_code, where libaoi_error() is about an Error of the daemon; else 0 */
 int libaoi_fd(const struct libaoi *c);              /* for a poll of one's own: readable always, writable while libaoi_unsent() is not 0 */
 size_t libaoi_unsent(const struct libaoi *c);       /* bytes that the socket has not taken yet */
 uint64_t libaoi_unanswered(const struct libaoi *c); /* frames sent of which the reply has not come yet */
@@ -212,7 +238,9 @@ struct libaoi_counters {
 };
 const struct libaoi_counters *libaoi_counters(const struct libaoi *c);
 
-/* Writes what the socket takes and handles what has come, waiting up to timeout_ms (-1: for ever) for the first byte. Returns how many frames it handled. */
+/* Writes what the socket takes and handles what has come, waiting up to timeout_ms (-1: for ever) for the first byte. Returns how many frames it handled.
+ * The daemon closes a connection that sends nothing for idle_timeout_ms: this, and everything that waits, sends a Ping (seq 0, without an answer) when nothing was
+ * sent for a third of that. So it is enough to call it that often; with no_ping that is the caller's to do. */
 int libaoi_poll(struct libaoi *c, int timeout_ms);
 /* Until the reply to frame `seq` has come (its ack or pong handler has run). An Error as the reply is LIBAOI_EREFUSED. */
 int libaoi_wait(struct libaoi *c, uint64_t seq, int timeout_ms);
@@ -229,6 +257,7 @@ int libaoi_create_space(struct libaoi *c, uint64_t space, const struct libaoi_se
 /* Changes of the settings those that `which` names. */
 enum libaoi_change { LIBAOI_FLUSH = 1, LIBAOI_LEAVE_MARGIN = 2, LIBAOI_MIN_STAY = 4, LIBAOI_MAX_VIEW = 8, LIBAOI_MAX_ENTER = 16, LIBAOI_TIERS = 32 };
 int libaoi_set_space(struct libaoi *c, uint64_t space, uint32_t which, const struct libaoi_settings *settings);
+/* Whoever made it: while the daemon has no tokens everybody is admin, and may destroy any space but one of the configuration. */
 void libaoi_destroy_space(struct libaoi *c, uint64_t space);
 int libaoi_add(struct libaoi *c, uint64_t space, enum libaoi_add_mode mode, const struct libaoi_entity *entity);
 /* Columns of n. z NULL: 0 or a 2D space; extra NULL: unchanged. */

@@ -13,7 +13,9 @@
 struct libaoi {
     int fd;
     int failed;        /* LIBAOI_ECLOSED or LIBAOI_EPROTOCOL once the connection is of no more use, else 0 */
-    int refused_code;  /* of the last Error */
+    int refused_code;  /* of the last failure, if that was an Error */
+    int closing_code;  /* of the last Error that answered no frame of ours: the daemon says it before it closes; 0: none */
+    char closing[280]; /* its text */
     bool write_broken; /* the peer takes no more; what it still has to say is read */
     bool handling;     /* inside a handler */
     bool bye;          /* said; the close that follows is no failure */
@@ -23,6 +25,8 @@ struct libaoi {
     struct libaoi_welcome welcome;
     struct libaoi_counters counters;
 
+    bool quiet;      /* no pings of its own accord */
+    int64_t sent_ms; /* when the last frame was queued */
     struct buf in, out;
     uint64_t seq;      /* of the last frame sent */
     uint64_t answered; /* of the last frame answered: replies come in order */

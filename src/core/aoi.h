@@ -56,7 +56,7 @@ struct aoi_tiers {
 #define AOI_PERIOD_MAX 1000000
 #define AOI_TIERS_TEXT 256 /* room for the text of any tiers */
 
-/* What may be told apart about a space. Zeros mean the defaults: see aoi_settings_check(). */
+/* What may differ between spaces. Zeros mean the defaults: see aoi_settings_check(). */
 struct aoi_settings {
     uint32_t dimensions;  /* 2 or 3; a 2D space ignores z */
     uint32_t index;       /* enum aoi_index */

@@ -46,7 +46,7 @@ struct crosslist {
     uint32_t dims;
     struct aoi__axis place[3];          /* whose: the slot */
     struct aoi__axis bound[3][CLASSES]; /* whose: twice the watch, and 1 more for hi */
-    double reach[3][CLASSES];           /* no box of the class is longer; exact when its first one came */
+    double reach[3][CLASSES];           /* no box of the class is longer; grows until the class is empty */
     uint32_t *at;                       /* by slot, dims each: its place. Of a slot that is not there: anything */
     uint32_t at_cap;                    /* in slots */
     ARRAY(struct area) area;            /* by watch */
@@ -108,7 +108,7 @@ static uint8_t class_for(double len, uint8_t now)
     return c;
 }
 
-/* The two boundaries of a watch on one axis go from those of `old` to those of `area`, whose class for the axis is set. */
+/* The two boundaries of a watch on one axis go from those of `old` to those of `area`, whose class on this axis is set here. */
 static void bounds_move(struct crosslist *x, uint32_t watch, uint32_t a, const struct area *old, struct area *area)
 {
     uint64_t from[2] = {aoi__marker(old->lo[a], watch * 2), aoi__marker(old->hi[a], watch * 2 + 1)};
@@ -169,21 +169,33 @@ static struct aoi__range best_slab(const struct crosslist *x, const struct area 
 
 /* ------------------------------------------------------------------------------------------------------------- an entity moves */
 
-/* Adds the pairs of the slot, which goes from p to q, with the watches of which the box has q but not p. */
+/* Takes the watches of the lo's out of n markers in a row, at most a chunk. How many. */
+static uint32_t watches_of_lo(const uint64_t *m, uint32_t n, uint32_t watch[AOI__CHUNK])
+{
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < n; i++) { /* every other one is a hi, at random: written in any case, there is no guess to go wrong */
+        watch[k] = (uint32_t)m[i] / 2;
+        k += ~m[i] & 1;
+    }
+    return k;
+}
+
+/* Adds the pairs of the slot, which goes from p to q, with the watches whose box has q but not p; found by axis a. */
 static void find_watches(struct aoi_space *space, uint32_t slot, const uint32_t *p, const uint32_t *q, uint32_t a)
 {
     struct crosslist *x = space->index;
+    uint32_t watch[AOI__CHUNK];
     for (uint32_t c = 0; c < CLASSES; c++) {
         if (x->bound[a][c].n == 0) continue;
         struct aoi__range range = stab(x, a, c, q[a], q[a]);
         const uint64_t *m;
         for (uint32_t n; (m = aoi__axis_next(&x->bound[a][c], &range, &n)) != NULL;) {
+            n = watches_of_lo(m, n, watch);
             for (uint32_t i = 0; i < n; i++) {
-                uint32_t watch = (uint32_t)m[i] / 2;
-                const struct area *area = &x->area.at[watch];
-                if ((m[i] & 1) || !contains(area, q, x->dims) || contains(area, p, x->dims) || area->slot == slot) continue;
-                aoi__pairs_add(&x->pairs, watch, slot);
-                aoi__watch_dirty(space, watch);
+                const struct area *area = &x->area.at[watch[i]];
+                if (!contains(area, q, x->dims) || contains(area, p, x->dims) || area->slot == slot) continue;
+                aoi__pairs_add(&x->pairs, watch[i], slot);
+                aoi__watch_dirty(space, watch[i]);
             }
         }
     }
@@ -307,8 +319,8 @@ static bool watch_jump(struct crosslist *x, uint32_t watch, const struct area *o
     return kept < before || set->n > kept;
 }
 
-/* A boundary of a watch passes the places in `range`, on axis a. Those that the box `with` contains and the box `without` does not, this axis being the
- * first that keeps them out, are gained or else lost. Whether the set changed. */
+/* A boundary of a watch passes the places in `range`, on axis a. Those that the box `with` contains and the box `without` does not, this axis
+ * being the first that keeps them out, are gained or else lost. Whether the set changed. */
 static bool watch_cross(struct crosslist *x, uint32_t watch, const struct area *with, const struct area *without, bool gained, uint32_t a,
                         struct aoi__range range)
 {
@@ -352,7 +364,7 @@ static bool watch_update(struct crosslist *x, uint32_t watch, const struct area 
     }
     bool changed = false;
     for (uint32_t a = 0; a < x->dims; a++) {
-        bool gained[2] = {area->lo[a]<old->lo[a], area->hi[a]> old->hi[a]};
+        bool gained[2] = {old->lo[a] > area->lo[a], area->hi[a] > old->hi[a]};
         for (int side = 0; side < 2; side++) {
             const struct area *with = gained[side] ? area : old, *without = gained[side] ? old : area;
             changed |= watch_cross(x, watch, with, without, gained[side], a, range[a][side]);
@@ -506,16 +518,6 @@ static uint64_t crosslist_bytes(const struct aoi_space *space)
 
 /* ------------------------------------------------------------------------------------------------------------- checks */
 
-static void check_marker(const struct aoi__axis *axis, uint32_t order, uint32_t whose)
-{
-    struct aoi__range range = aoi__axis_seek(axis, order, order);
-    const uint64_t *m;
-    for (uint32_t n; (m = aoi__axis_next(axis, &range, &n)) != NULL;)
-        for (uint32_t i = 0; i < n; i++)
-            if (m[i] == aoi__marker(order, whose)) return;
-    CHECK(!"the marker is where its coordinate says");
-}
-
 static bool in_index(const struct aoi_space *space, uint32_t slot)
 {
     return aoi__alive(space, slot) && !(space->cold[slot].flags & AOI__LARGE);
@@ -530,7 +532,7 @@ static void check_axes(const struct aoi_space *space, const struct crosslist *x)
         places++;
         for (uint32_t a = 0; a < x->dims; a++) {
             CHECK(at(x, s)[a] == aoi__order(space->hot[s].pos[a]));
-            check_marker(&x->place[a], at(x, s)[a], s);
+            CHECK(aoi__axis_has(&x->place[a], aoi__marker(at(x, s)[a], s)));
         }
     }
     for (uint32_t w = 0; w < x->area.n; w++) {
@@ -541,8 +543,8 @@ static void check_axes(const struct aoi_space *space, const struct crosslist *x)
             uint8_t c = area->class[a];
             CHECK(area->lo[a] == aoi__order(space->watches.at[w].lo[a]) && area->hi[a] == aoi__order(space->watches.at[w].hi[a]));
             CHECK(c < CLASSES && length(area, a) <= class_limit[c] && length(area, a) <= x->reach[a][c]);
-            check_marker(&x->bound[a][c], area->lo[a], w * 2);
-            check_marker(&x->bound[a][c], area->hi[a], w * 2 + 1);
+            CHECK(aoi__axis_has(&x->bound[a][c], aoi__marker(area->lo[a], w * 2)));
+            CHECK(aoi__axis_has(&x->bound[a][c], aoi__marker(area->hi[a], w * 2 + 1)));
         }
     }
     for (uint32_t a = 0; a < x->dims; a++) {

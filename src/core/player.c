@@ -193,6 +193,7 @@ static int take_over(struct aoi_space *space, aoi_owner owner, uint32_t player)
     owner_unlink(space, player);
     p->owner = owner;
     owner_link(space, player);
+    p->released_to = AOI__NONE;
     p->full = true;
     return AOI_OK;
 }
@@ -207,7 +208,7 @@ int aoi_player_open(struct aoi_space *space, aoi_owner owner, uint64_t player, c
     i = known_or_new(space, owner, player, i);
     struct aoi__player *p = &space->players.at[i];
     struct aoi_player_settings old = p->set;
-    p->released_to = AOI__NONE;
+    if (settings->take_over) p->released_to = AOI__NONE;
     p->set = *settings;
     p->set.leave_margin = aoi__clean(settings->leave_margin);
     if (p->set.mask == 0) p->set.mask = UINT32_MAX;

@@ -9,7 +9,7 @@ static void explain_reach(const struct aoi__look *k, uint32_t slot, struct aoi_w
     const struct aoi_space *space = k->space;
     const struct aoi__player *p = k->p;
     const float *pos = space->hot[slot].pos;
-    int best = 0; /* 3: base, 2: keep, 1: merely the nearest */
+    int best = 0; /* 4: base, 3: keep, 2: merely the nearest unit, 1: the viewport, where there is no unit */
     *base = *keep = false;
     for (uint32_t i = 0; i <= p->units.n; i++) {
         uint32_t watch = i < p->units.n ? p->units.at[i].watch : p->viewport;
@@ -19,13 +19,13 @@ static void explain_reach(const struct aoi__look *k, uint32_t slot, struct aoi_w
         aoi__sight_init(&sight, space, w, k->margin);
         bool other = w->active && w->slot != slot;
         bool in = other && aoi__sight_base(&sight, pos, why->appeal), stays = other && aoi__sight_keep(&sight, pos, why->appeal);
-        int grade = in ? 3 : stays ? 2 : w->slot != AOI__NONE;
+        int grade = in ? 4 : stays ? 3 : w->slot != AOI__NONE ? 2 : 1;
         double distance2 =
             w->slot == AOI__NONE ? aoi__viewport_distance2(space, w, pos) : aoi__distance2(pos, space->hot[w->slot].pos, space->dims);
         double distance = sqrt(distance2);
         *base |= in;
         *keep |= stays;
-        if (grade < best || grade == 0 || (grade == best && distance >= why->distance)) continue;
+        if (grade < best || (grade == best && distance >= why->distance)) continue;
         best = grade;
         why->by_viewport = w->slot == AOI__NONE;
         why->unit = why->by_viewport ? 0 : space->hot[w->slot].id;

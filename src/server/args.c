@@ -27,6 +27,7 @@ static void print_help(void)
          "\n"
          "  -c, --config FILE    read options and spaces from FILE\n"
          "  --set NAME=VALUE     an option, over what the file says: --set max_payload=8KiB, --set space.1.flush_ms=20\n"
+         "                       (a space that has no section in the file is made so)\n"
          "  --listen HOST:PORT   short for --set listen=HOST:PORT; port 0: the kernel chooses\n"
          "  --port-file FILE     write the port that is listened on into FILE, once it is\n"
          "  --check-config       look for faults in the configuration, and exit\n"
@@ -39,10 +40,17 @@ static void print_help(void)
 
 static int override(int flag, const char *value, struct args *args, struct config *config, char *err)
 {
-    char assignment[512];
+    char assignment[512], why[CONFIG_ERROR_MAX];
     switch (flag) {
-    case SET: return config_set(config, value, err);
-    case LISTEN: snprintf(assignment, sizeof assignment, "listen=%s", value); return config_set(config, assignment, err);
+    case SET:
+        if (config_set(config, value, why) == 0) return 0;
+        snprintf(err, CONFIG_ERROR_MAX, "--set %.400s", why);
+        return -1;
+    case LISTEN:
+        snprintf(assignment, sizeof assignment, "listen=%s", value);
+        if (config_set(config, assignment, why) == 0) return 0;
+        snprintf(err, CONFIG_ERROR_MAX, "--listen: %.400s", why);
+        return -1;
     case PORT_FILE: args->port_file = value; return 0;
     case CHECK_CONFIG: args->check_only = true; return 0;
     case CONFIG: return 0; /* was read first */

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "base/log.h"
+#include "server/explain.h"
+
 #define ERRORS_MAX 1000     /* that an Ack carries */
 #define ERROR_ITEM_BYTES 32 /* of an error beside its text, at most */
 #define ACK_BYTES 64        /* of an Ack beside its errors, at most */
@@ -12,8 +15,10 @@ struct batch {
     struct dispatch *dispatch;
     struct session *session;
     uint64_t space_id;
-    struct aoi_space *space; /* NULL: there is none at the moment */
-    uint32_t index;          /* of the command that runs */
+    struct aoi_space *space;             /* NULL: there is none at the moment */
+    uint32_t index;                      /* of the command that runs */
+    const struct codec_command *command; /* that one */
+    size_t item;                         /* of a column: which id */
     uint64_t applied, errors_total;
     size_t ack_bytes; /* what the errors take so far: the Ack must fit in a frame */
     bool pending;
@@ -38,7 +43,10 @@ static void count(struct batch *batch, uint64_t id, int status)
     if (status == AOI_OK)
         batch->applied++;
     else
-        refuse(batch, id, -status, dispatch_text(-status));
+        refuse(batch, id, -status,
+               batch->dispatch->errors.n < ERRORS_MAX
+                   ? explain_command(batch->dispatch, batch->session, batch->space, batch->command, batch->item, status)
+                   : "");
 }
 
 /* The cap of max_view, wherever it is set: false, and refused. */
@@ -60,8 +68,9 @@ static void create_space(struct batch *batch, const struct codec_command *comman
         refuse(batch, batch->space_id, CODEC_INVALID_ARGUMENT, why);
         return;
     }
-    count(batch, batch->space_id, aoi_space_create(d->world, batch->session->owner, batch->space_id, &settings, create->if_absent));
+    int status = aoi_space_create(d->world, batch->session->owner, batch->space_id, &settings, create->if_absent);
     batch->space = aoi_space_find(d->world, batch->space_id);
+    count(batch, batch->space_id, status);
 }
 
 static void destroy_space(struct batch *batch, const struct codec_command *command)
@@ -100,7 +109,7 @@ static void move_entities(struct batch *batch, const struct codec_command *comma
     bool flat = aoi_space_settings(batch->space)->dimensions == 2;
     if (command->u.move_entities.x_n != n || command->u.move_entities.y_n != n || !(z_n == n || (z_n == 0 && flat)) ||
         !(extra_n == n || extra_n == 0)) {
-        refuse(batch, 0, CODEC_INVALID_ARGUMENT, "columns of different lengths");
+        refuse(batch, 0, CODEC_INVALID_ARGUMENT, explain_columns(batch->dispatch, batch->space, command));
         return;
     }
     const float *x = command->u.move_entities.x, *y = command->u.move_entities.y, *z = z_n > 0 ? command->u.move_entities.z : NULL;
@@ -108,6 +117,7 @@ static void move_entities(struct batch *batch, const struct codec_command *comma
     for (size_t i = 0; i < n; i++) {
         const float pos[3] = {x[i], y[i], z != NULL ? z[i] : 0.0f};
         uint64_t id = command->u.move_entities.id[i];
+        batch->item = i;
         count(batch, id, aoi_entity_move(batch->space, batch->session->owner, id, pos, extra != NULL ? &extra[i] : NULL));
     }
 }
@@ -115,7 +125,10 @@ static void move_entities(struct batch *batch, const struct codec_command *comma
 static void remove_entities(struct batch *batch, const struct codec_command *command)
 {
     const uint64_t *id = command->u.remove_entities.id;
-    for (size_t i = 0; i < command->u.remove_entities.id_n; i++) count(batch, id[i], aoi_entity_remove(batch->space, batch->session->owner, id[i]));
+    for (size_t i = 0; i < command->u.remove_entities.id_n; i++) {
+        batch->item = i;
+        count(batch, id[i], aoi_entity_remove(batch->space, batch->session->owner, id[i]));
+    }
 }
 
 static void set_radius(struct batch *batch, const struct codec_command *command)
@@ -279,9 +292,22 @@ static void run_command(struct batch *batch, const struct codec_command *command
         commands[command->kind].run(batch, command);
 }
 
+/* One line a frame, with the first of its errors. */
+static void log_errors(const struct batch *batch, uint64_t seq)
+{
+    const struct codec_error_item *first = batch->dispatch->errors.at;
+    char why[256];
+    if (batch->dispatch->errors.n == 0) return;
+    log_debug("refused", "peer=%s session=%llu seq=%llu space=%llu commands=%llu index=%u code=%s id=%llu why=%s", batch->session->peer,
+              (unsigned long long)batch->session->id, (unsigned long long)seq, (unsigned long long)batch->space_id,
+              (unsigned long long)batch->errors_total, first->index, codec_code_name((int)first->code), (unsigned long long)first->id,
+              log_quote(first->text, why, sizeof why));
+}
+
 static void send_ack(const struct batch *batch, uint64_t seq)
 {
     const struct dispatch *d = batch->dispatch;
+    log_errors(batch, seq);
     if (seq == 0 && batch->errors_total == 0) return;
     const struct codec_server_frame ack = {
         .reply_to = seq,
@@ -302,7 +328,8 @@ void dispatch_batch(struct dispatch *dispatch, struct session *session, const st
     dispatch->errors.n = 0;
     for (size_t i = 0; i < frame->u.batch.command_n; i++) {
         batch.index = (uint32_t)i;
-        run_command(&batch, &frame->u.batch.commands[i]);
+        batch.command = &frame->u.batch.commands[i];
+        run_command(&batch, batch.command);
     }
     send_ack(&batch, frame->seq);
     deliver_waiting(dispatch->deliver);

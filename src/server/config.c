@@ -59,12 +59,12 @@ static int number(const struct option *option, const char *text, bool size, uint
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
+    if (*text == '-' || errno == ERANGE) return range(option, *text == '-' ? -1 : (double)UINT64_MAX, err);
     if (end == text || *text < '0' || *text > '9') return fail(err, "is not a number");
-    if (errno == ERANGE) return fail(err, "is too large");
     end += strspn(end, " ");
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         if ((i > 0 && !size) || strcmp(end, units[i].name) != 0) continue;
-        if (value > UINT64_MAX >> units[i].shift) return fail(err, "is too large");
+        if (value > UINT64_MAX >> units[i].shift) return range(option, (double)UINT64_MAX, err);
         *out = (uint64_t)value << units[i].shift;
         return range(option, (double)*out, err);
     }
@@ -189,6 +189,8 @@ static int parse_bounds(const struct option *option, const char *text, void *fie
     }
     if (n != 4 && n != 6) return fail(err, "must be none, or min_x min_y max_x max_y, or min_x min_y min_z max_x max_y max_z");
     size_t axes = n / 2;
+    for (size_t a = 0; a < axes; a++)
+        if ((float)v[a] > (float)v[axes + a]) return fail(err, "min_%c is above max_%c", "xyz"[a], "xyz"[a]);
     for (size_t a = 0; a < 3; a++) {
         set->min[a] = a < axes ? (float)v[a] : -AOI_COORD_MAX;
         set->max[a] = a < axes ? (float)v[axes + a] : AOI_COORD_MAX;
@@ -321,7 +323,8 @@ static int assign(const struct option *option, const char *text, void *base, cha
 {
     char why[CONFIG_ERROR_MAX];
     if (option->parse(option, text, (char *)base + option->offset, why) == 0) return 0;
-    return fail(err, "%s = %.80s: %.200s", option->name, text, why);
+    const char *hint = strstr(text, " #") != NULL ? "; a comment behind a value begins with ` ;`" : "";
+    return fail(err, "%s = %.80s: %.200s%s", option->name, text, why, hint);
 }
 
 static void assign_defaults(bool of_space, void *base)

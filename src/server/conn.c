@@ -110,6 +110,16 @@ static bool blocked(struct conn *conn)
     return outbox_full(&conn->session.out);
 }
 
+/* Whoever tries it with a browser or curl is told at once, and not after a timeout. No ClientFrame begins like this: the first letter would be a length, and
+ * the others a field that there is not. */
+static bool speaks_http(const uint8_t *data, size_t len)
+{
+    static const char *const methods[] = {"GET ", "HEAD", "POST", "PUT ", "OPTI", "PRI "};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        if (len >= 4 && memcmp(data, methods[i], 4) == 0) return true;
+    return false;
+}
+
 /* Applies frames of data[0 .. len) until there is no whole one any more, the turn is over (*more) or the outbox is full. Returns how many bytes it used. */
 static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, bool *more)
 {
@@ -118,6 +128,11 @@ static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, b
     size_t used = 0;
     while (used < len && session->state != SESSION_CLOSING && !blocked(conn)) {
         struct frame frame;
+        if (session->state == SESSION_HELLO_WAIT && speaks_http(data, len)) {
+            session_send_error(&conn->server->sessions, session, 0, CODEC_MALFORMED, "this is no HTTP server: see aoi.proto for what aoid speaks");
+            session_close(&conn->server->sessions, session, CLOSE_MALFORMED);
+            break;
+        }
         enum frame_status status = frame_next(data + used, len - used, frame_limit(conn), &frame);
         if (status == FRAME_INCOMPLETE) break;
         if (status == FRAME_TOO_LARGE) {
@@ -277,13 +292,24 @@ static void close_gently(struct conn *conn)
     if (uv_shutdown(&conn->shutdown, (uv_stream_t *)&conn->tcp, on_shutdown) != 0) conn_drop(conn);
 }
 
+/* Once what the kernel takes at once is written: the bytes that are left may never be read. */
+static void log_close(const struct conn *conn)
+{
+    const struct session *session = &conn->session;
+    log_info("close", "peer=%s session=%llu reason=%s unsent_bytes=%llu", session->peer, (unsigned long long)session->id,
+             session_reason_name(session->reason), (unsigned long long)outbox_bytes(&session->out));
+}
+
 void conn_settle(struct conn *conn)
 {
     struct session *session = &conn->session;
     struct server *server = conn->server;
-    if (session->state == SESSION_CLOSING && !conn->ended) end_session(conn);
+    bool ends = session->state == SESSION_CLOSING && !conn->ended;
+    if (ends) end_session(conn);
+    int status = conn->dropped ? 0 : outbox_flush(&session->out);
+    if (ends) log_close(conn);
     if (conn->dropped) return;
-    if (outbox_flush(&session->out) < 0) {
+    if (status < 0) {
         session_close(&server->sessions, session, CLOSE_IO);
         conn_drop(conn);
         return;
@@ -300,6 +326,27 @@ void conn_settle(struct conn *conn)
         if (conn->input != INPUT_READING) set_input(conn, INPUT_READING);
         close_gently(conn);
     }
+}
+
+/* Says why before it closes, to whom can still read it. */
+static void time_out(struct conn *conn, enum close_reason reason)
+{
+    struct sessions *sessions = &conn->server->sessions;
+    const struct config *config = conn->server->config;
+    char text[160] = "";
+    int code = CODEC_INVALID_ARGUMENT;
+    if (reason == CLOSE_HELLO_TIMEOUT) {
+        code = CODEC_UNAUTHENTICATED;
+        snprintf(text, sizeof text, "no Hello within hello_timeout_ms = %u", config->hello_timeout_ms);
+    } else if (reason == CLOSE_FRAME_TIMEOUT) {
+        snprintf(text, sizeof text, "a frame that began %u ms ago has not ended (frame_timeout_ms): is the length before it right?",
+                 config->frame_timeout_ms);
+    } else if (reason == CLOSE_IDLE_TIMEOUT) {
+        snprintf(text, sizeof text, "idle for %u ms (idle_timeout_ms): send a Ping more often, also where there is nothing but deltas to wait for",
+                 config->idle_timeout_ms);
+    }
+    if (text[0] != '\0') session_send_error(sessions, &conn->session, 0, code, text);
+    session_close(sessions, &conn->session, reason);
 }
 
 void conn_tick(struct conn *conn)
@@ -320,7 +367,7 @@ void conn_tick(struct conn *conn)
         if (conn->frame_ms != 0 && clock_ms >= conn->frame_ms + config->frame_timeout_ms) reason = CLOSE_FRAME_TIMEOUT;
         if (conn->session.state == SESSION_HELLO_WAIT && clock_ms >= conn->opened_ms + config->hello_timeout_ms) reason = CLOSE_HELLO_TIMEOUT;
     }
-    if (reason != CLOSE_NONE) session_close(&server->sessions, &conn->session, reason);
+    if (reason != CLOSE_NONE) time_out(conn, reason);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- the beginning */

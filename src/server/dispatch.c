@@ -2,6 +2,7 @@
 #include "server/dispatch.h"
 
 #include "base/log.h"
+#include "server/explain.h"
 #include "server/version.h"
 
 /* What a frame may unpack to. Measured over a full frame of the smallest of each kind: CreateSpaces without settings take 108 times their bytes, empty commands 88,
@@ -16,7 +17,7 @@ const char *dispatch_text(int code)
 {
     static const char *const texts[CODEC_CODES] = {
         [CODEC_OK] = "",
-        [CODEC_INVALID_ARGUMENT] = "an id is 0, or a number is not finite, negative or too large, or a box is missing or has min above max",
+        [CODEC_INVALID_ARGUMENT] = "an argument is out of range",
         [CODEC_OUT_OF_BOUNDS] = "beyond +-16777216 or outside the bounds of the space",
         [CODEC_UNKNOWN_SPACE] = "there is no such space",
         [CODEC_UNKNOWN_ENTITY] = "there is no such entity",
@@ -28,7 +29,8 @@ const char *dispatch_text(int code)
         [CODEC_UNSUPPORTED] = "empty, or of a kind unknown to this version",
         [CODEC_UNAUTHENTICATED] = "the first frame must be Hello",
         [CODEC_MALFORMED] = "the bytes are not a frame of this protocol",
-        [CODEC_FRAME_TOO_LARGE] = "a frame longer than max_frame_bytes, or a first frame longer than 4096 bytes",
+        [CODEC_FRAME_TOO_LARGE] =
+            "a frame longer than max_frame_bytes, or a first frame longer than 4096 bytes; a length is a varint of at most 4 bytes",
         [CODEC_DRAINING] = "the daemon is about to exit and takes no more commands",
     };
     return code >= 0 && code < CODEC_CODES ? texts[code] : "";
@@ -74,7 +76,7 @@ static void take_resync(struct dispatch *dispatch, struct session *session, cons
     struct aoi_space *space = aoi_space_find(dispatch->world, id);
     int code = id == 0 ? CODEC_INVALID_ARGUMENT : space == NULL ? CODEC_UNKNOWN_SPACE : -aoi_resync(space, session->owner, frame->u.resync.player);
     if (code != CODEC_OK) {
-        session_send_error(dispatch->sessions, session, frame->seq, code, dispatch_text(code));
+        session_send_error(dispatch->sessions, session, frame->seq, code, id == 0 ? "the space id is 0; ids begin at 1" : dispatch_text(code));
         return;
     }
     send_empty_ack(dispatch, session, frame->seq, 1);
@@ -134,10 +136,12 @@ void dispatch_frame(struct dispatch *dispatch, struct session *session, const vo
     dispatch->metrics->frames_in++;
     arena_reset(&dispatch->arena);
     if (codec_decode_client(bytes, len, &dispatch->arena, &frame) != CODEC_OK) {
-        session_send_error(sessions, session, 0, CODEC_MALFORMED, dispatch_text(CODEC_MALFORMED));
+        bool first = session->state == SESSION_HELLO_WAIT;
+        session_send_error(sessions, session, 0, CODEC_MALFORMED,
+                           first ? explain_first_frame(CODEC_MALFORMED, bytes, len) : dispatch_text(CODEC_MALFORMED));
         session_close(sessions, session, CLOSE_MALFORMED);
     } else if (session->state == SESSION_HELLO_WAIT && frame.kind != CODEC_HELLO) {
-        session_send_error(sessions, session, frame.seq, CODEC_UNAUTHENTICATED, dispatch_text(CODEC_UNAUTHENTICATED));
+        session_send_error(sessions, session, frame.seq, CODEC_UNAUTHENTICATED, explain_first_frame(CODEC_UNAUTHENTICATED, bytes, len));
         session_close(sessions, session, CLOSE_NO_HELLO);
     } else if (frame.seq != 0 && frame.seq <= session->last_seq) {
         session_send_error(sessions, session, frame.seq, CODEC_INVALID_ARGUMENT, "seq must increase from frame to frame");

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "server/explain.h"
+
 #define SPACE_INFO_BYTES (192 + AOI_TIERS_TEXT) /* of a SpaceInfo, at most */
 #define RESULT_BYTES 64                         /* of a Result beside its items, at most */
 #define COUNT_BYTES 5                           /* of a field of a raster, at most */
@@ -130,7 +132,14 @@ static int ask_stats(struct query *query)
 {
     const struct dispatch *d = query->dispatch;
     struct codec_stats *stats = &query->result.stats;
+    uint64_t id = query->ask->space;
     query->result.kind = CODEC_RESULT_STATS;
+    if (id != 0) {
+        if (query->space == NULL) return AOI_ENOSPACE;
+        stats->spaces = 1;
+        aoi_space_stats(query->space, &stats->core);
+        return AOI_OK;
+    }
     *stats = (struct codec_stats){
         .uptime_ms = uv_now(d->flusher->loop) - d->metrics->started_ms,
         .connections = d->metrics->connections,
@@ -139,17 +148,9 @@ static int ask_stats(struct query *query)
         .bytes_out = d->metrics->bytes_out,
         .errors = d->metrics->errors,
     };
-    uint64_t id = query->ask->space;
-    if (query->space != NULL) {
-        aoi_space_stats(query->space, &stats->core);
-        stats->spaces = 1;
-    } else if (id != 0) {
-        return AOI_ENOSPACE;
-    } else {
-        for (struct aoi_space *space; (space = aoi_space_next(d->world, id)) != NULL; id = aoi_space_id(space)) {
-            aoi_space_stats(space, &stats->core);
-            stats->spaces++;
-        }
+    for (struct aoi_space *space; (space = aoi_space_next(d->world, id)) != NULL; id = aoi_space_id(space)) {
+        aoi_space_stats(space, &stats->core);
+        stats->spaces++;
     }
     return AOI_OK;
 }
@@ -203,7 +204,8 @@ void dispatch_query(struct dispatch *dispatch, struct session *session, const st
         code = -queries[kind].run(&query);
 
     if (code != CODEC_OK) {
-        session_send_error(dispatch->sessions, session, frame->seq, code, query.why != NULL ? query.why : dispatch_text(code));
+        session_send_error(dispatch->sessions, session, frame->seq, code,
+                           query.why != NULL ? query.why : explain_query(dispatch, query.space, query.ask, code));
     } else if (frame->seq != 0) {
         session_send(dispatch->sessions, session,
                      &(struct codec_server_frame){.reply_to = frame->seq, .kind = CODEC_RESULT, .u.result = query.result});

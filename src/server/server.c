@@ -114,6 +114,7 @@ static int make_spaces(struct server *server, char *err)
     for (uint32_t i = 0; i < server->config->spaces.n; i++) {
         const struct config_space *space = &server->config->spaces.at[i];
         int status = aoi_space_create(server->world, 0, space->id, &space->settings, false);
+        if (status == AOI_OK && space->path == NULL) log_info("space", "id=%llu made_by=--set", (unsigned long long)space->id);
         if (status == AOI_OK) continue;
         snprintf(err, CONFIG_ERROR_MAX, "space %s: %s", space->label, dispatch_text(-status));
         return -1;
@@ -182,7 +183,8 @@ int server_listen(struct server *server, int *port, char *err)
     if (status == 0) status = uv_listen((uv_stream_t *)&server->listener, BACKLOG, on_connection);
     if (status == 0) status = uv_tcp_getsockname(&server->listener, (struct sockaddr *)&address, &len);
     if (status != 0) {
-        snprintf(err, CONFIG_ERROR_MAX, "cannot listen on %s: %s", server->config->listen, uv_strerror(status));
+        snprintf(err, CONFIG_ERROR_MAX, "cannot listen on %s: %s%s", server->config->listen, uv_strerror(status),
+                 status == UV_EADDRINUSE ? "; another aoid or program has this port: end it, or choose another one with --listen" : "");
         return -1;
     }
     bool v6 = address.ss_family == AF_INET6;

@@ -92,7 +92,10 @@ void session_send(struct sessions *sessions, struct session *session, const stru
 
 void session_send_error(struct sessions *sessions, struct session *session, uint64_t reply_to, int code, const char *text)
 {
+    char why[256];
     sessions->metrics->errors++;
+    log_debug("refused", "peer=%s session=%llu seq=%llu code=%s why=%s", session->peer, (unsigned long long)session->id, (unsigned long long)reply_to,
+              codec_code_name(code), log_quote(text, why, sizeof why));
     const struct codec_server_frame frame = {.reply_to = reply_to, .kind = CODEC_ERROR, .u.error = {.code = (uint32_t)code, .text = text}};
     session_send(sessions, session, &frame);
 }
@@ -104,7 +107,5 @@ void session_close(struct sessions *sessions, struct session *session, enum clos
     session->reason = reason;
     sessions->metrics->closed[reason]++;
     sessions->metrics->connections--;
-    log_info("close", "peer=%s session=%llu reason=%s unsent_bytes=%llu", session->peer, (unsigned long long)session->id, session_reason_name(reason),
-             (unsigned long long)outbox_bytes(&session->out));
     session_touch(sessions, session);
 }

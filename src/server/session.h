@@ -58,7 +58,7 @@ void session_touch(struct sessions *sessions, struct session *session);
 void session_send(struct sessions *sessions, struct session *session, const struct codec_server_frame *frame);
 void session_send_error(struct sessions *sessions, struct session *session, uint64_t reply_to, int code, const char *text);
 
-/* The one way into CLOSING: logged and counted with its reason. Only marks: may be called from anywhere, also from within the core; what the session owns and
+/* The one way into CLOSING: counted, and then logged, with its reason. Only marks: may be called from anywhere, also from within the core; what the session owns and
  * its socket are seen to when the current callback is done. The first reason counts. */
 void session_close(struct sessions *sessions, struct session *session, enum close_reason reason);
 

@@ -36,9 +36,10 @@ static const struct option_row rows[] = {
     {"side", "LENGTH", "of the square world; 2000", KIND_NUMBER, AT(side), 1e-3, 16777216},
     {"radius", "LENGTH", "that every entity sees; 50", KIND_NUMBER, AT(radius), 0, 16777216},
     {"speed", "LENGTH", "a second; 5", KIND_NUMBER, AT(speed), 0, 1e6},
+    {"space", "ID", "made for this, and gone with it; 1", KIND_COUNT, AT(space), 1, 4294967295.0},
     {"flush_ms", "MS", "of the space; 50", KIND_COUNT, AT(flush_ms), 1, 3600000},
     {"index", "NAME", "grid or crosslist; grid", KIND_INDEX, AT(index), 0, 0},
-    {"mirror", NULL, "mirror every view, and check each delta against the protocol", KIND_FLAG, AT(mirror), 0, 0},
+    {"mirror", NULL, "mirror every view, check each delta, and in the end compare with brute force", KIND_FLAG, AT(mirror), 0, 0},
     {"json", NULL, "print one JSON object", KIND_FLAG, AT(json), 0, 0},
 };
 #define ROWS (sizeof rows / sizeof *rows)
@@ -90,40 +91,42 @@ static bool set_option(struct aoibench_net *o, const struct option_row *row, con
 
 static void print_result(const struct aoibench_net *o, const struct aoibench_result *r)
 {
+    const bool silent = r->latency.n == 0;
     const struct {
         const char *name;
         double value;
         int decimals;
+        bool unknown; /* nothing was measured */
     } lines[] = {
-        {"entities", o->entities, 0},
-        {"players", o->players, 0},
-        {"connections", o->connections, 0},
-        {"movers", o->movers, 0},
-        {"seconds", r->seconds, 2},
-        {"moves_per_s", (double)r->moves / r->seconds, 0},
-        {"deltas_per_s", (double)r->deltas / r->seconds, 0},
-        {"enters_per_s", (double)r->enters / r->seconds, 0},
-        {"leaves_per_s", (double)r->leaves / r->seconds, 0},
-        {"updates_per_s", (double)r->updates / r->seconds, 0},
-        {"bytes_out_per_s", (double)r->bytes_in / r->seconds, 0}, /* the daemon's point of view */
-        {"bytes_in_per_s", (double)r->bytes_out / r->seconds, 0},
-        {"latency_p50_ms", (double)histogram_at(&r->latency, 0.5) / 1e3, 3},
-        {"latency_p99_ms", (double)histogram_at(&r->latency, 0.99) / 1e3, 3},
-        {"latency_p999_ms", (double)histogram_at(&r->latency, 0.999) / 1e3, 3},
-        {"latency_max_ms", (double)r->latency.max / 1e3, 3},
-        {"generator_late_p99_ms", (double)histogram_at(&r->late, 0.99) / 1e3, 3},
-        {"daemon_cpu_seconds", r->cpu_seconds, 2},
-        {"daemon_memory_bytes", (double)r->memory_bytes, 0},
+        {"entities", o->entities, 0, false},
+        {"players", o->players, 0, false},
+        {"connections", o->connections, 0, false},
+        {"movers", o->movers, 0, false},
+        {"seconds", r->seconds, 2, false},
+        {"moves_per_s", (double)r->moves / r->seconds, 0, false},
+        {"deltas_per_s", (double)r->deltas / r->seconds, 0, false},
+        {"enters_per_s", (double)r->enters / r->seconds, 0, false},
+        {"leaves_per_s", (double)r->leaves / r->seconds, 0, false},
+        {"updates_per_s", (double)r->updates / r->seconds, 0, false},
+        {"bytes_out_per_s", (double)r->bytes_in / r->seconds, 0, false}, /* the daemon's point of view */
+        {"bytes_in_per_s", (double)r->bytes_out / r->seconds, 0, false},
+        {"latency_p50_ms", (double)histogram_at(&r->latency, 0.5) / 1e3, 3, silent},
+        {"latency_p99_ms", (double)histogram_at(&r->latency, 0.99) / 1e3, 3, silent},
+        {"latency_p999_ms", (double)histogram_at(&r->latency, 0.999) / 1e3, 3, silent},
+        {"latency_max_ms", (double)r->latency.max / 1e3, 3, silent},
+        {"generator_late_p99_ms", (double)histogram_at(&r->late, 0.99) / 1e3, 3, r->late.n == 0},
+        {"daemon_cpu_seconds", r->cpu_seconds, 2, r->cpu_seconds < 0},
+        {"daemon_memory_bytes", (double)r->memory_bytes, 0, r->cpu_seconds < 0},
+        {"mirror_compared", (double)r->compared, 0, !o->mirror},
+        {"mirror_mismatches", (double)r->mismatches, 0, !o->mirror},
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        bool unknown = r->cpu_seconds < 0 && strncmp(lines[i].name, "daemon_", 7) == 0;
-        if (unknown && !o->json) continue;
         if (o->json)
             printf("%s\"%s\": ", i ? ", " : "{", lines[i].name);
         else
             printf("%-22s ", lines[i].name);
-        if (unknown)
-            printf("null");
+        if (lines[i].unknown)
+            printf(o->json ? "null" : "-");
         else
             printf("%.*f", lines[i].decimals, lines[i].value);
         if (!o->json) putchar('\n');
@@ -144,6 +147,7 @@ static int run_net(struct aoibench_net *o)
         print_result(o, r);
     else
         fprintf(stderr, "aoibench: %s\n", error);
+    if (!status && r->mismatches) status = 1;
     free(r);
     return status ? 1 : 0;
 }
@@ -163,6 +167,7 @@ static int parse_net(int argc, char **argv)
         .speed = 5,
         .flush_ms = LIBAOI_FLUSH_MS,
         .index = LIBAOI_GRID,
+        .space = 1,
     };
     struct option options[ROWS + 2] = {{0}};
     for (size_t i = 0; i < ROWS; i++) options[i] = (struct option){rows[i].name, rows[i].value ? required_argument : no_argument, NULL, (int)i + 256};

@@ -13,7 +13,7 @@ struct aoibench_net {
     const char *address, *aoid;
     uint32_t entities, players, connections, movers;
     double rate, seconds, warmup, side, radius, speed;
-    uint32_t flush_ms, index, pid;
+    uint32_t flush_ms, index, pid, space;
     bool mirror, json;
 };
 
@@ -23,6 +23,7 @@ struct aoibench_result {
     struct histogram latency, late; /* from due time to delta; by how much the generator itself was behind */
     double cpu_seconds;             /* of the daemon; below 0: not known */
     size_t memory_bytes;
+    uint64_t compared, mismatches; /* with mirror: entities of views in the end, and those that differ from brute force */
 };
 
 /* Runs the load against the daemon at options->address. 0, or -1 with a sentence in error. */

@@ -12,10 +12,11 @@
 #include "tools/aoibench.h"
 #include "tools/daemon.h"
 
-#define SPACE 1
 #define SLICE_US 2000                /* entities move spread over their period, so many at a time as are due */
 #define MAX_UNSENT ((size_t)4 << 20) /* bytes that wait for the socket before a mover waits */
 #define SETTLE_MS 60000
+#define FLUSHES_MAX 200
+#define COMPARE_PAIRS ((uint64_t)300 * 1000 * 1000)
 
 struct bench {
     const struct aoibench_net *o;
@@ -24,6 +25,7 @@ struct bench {
     struct pollfd *fds;
     uint32_t conns;
     bool measuring;
+    bool pending; /* a commanded flush left work */
     char *error;
     size_t error_size;
     bool failed;
@@ -71,7 +73,11 @@ static void on_delta(void *ctx, const struct libaoi_delta *d)
 
 static void on_ack(void *ctx, const struct libaoi_ack *ack)
 {
-    if (ack->n) bench_fail(ctx, "the daemon refused a command: %s: %s", libaoi_code_name(ack->refusals[0].code), ack->refusals[0].text);
+    struct bench *b = ctx;
+    b->pending |= ack->pending;
+    if (!ack->n) return;
+    const char *hint = ack->refusals[0].code == LIBAOI_DUPLICATE_SPACE ? "; --space ID takes another one" : "";
+    bench_fail(b, "the daemon refused a command: %s: %s%s", libaoi_code_name(ack->refusals[0].code), ack->refusals[0].text, hint);
 }
 
 /* Handles what comes on every connection until then. */
@@ -130,7 +136,7 @@ static int bench_load(struct bench *b)
     const struct aoibench_net *o = b->o;
     const struct libaoi_settings settings = {
         .index = o->index, .cell_size = o->radius > 1 ? o->radius / 2 : 1, .extra = true, .flush_ms = o->flush_ms};
-    libaoi_create_space(b->conn[0], SPACE, &settings, false);
+    libaoi_create_space(b->conn[0], b->o->space, &settings, false);
     if (bench_settle(b)) return -1;
     for (uint32_t i = 0; i < o->entities; i++) {
         double angle = random_unit(b) * 6.283185307179586, step = o->speed / o->rate;
@@ -139,14 +145,15 @@ static int bench_load(struct bench *b)
         b->y[i] = (float)(random_unit(b) * o->side);
         b->dx[i] = (float)(cos(angle) * step);
         b->dy[i] = (float)(sin(angle) * step);
+        b->stamp[i] = (uint32_t)now_us();
         uint32_t mover = (uint32_t)((uint64_t)i * o->movers / o->entities);
-        libaoi_add(b->conn[mover], SPACE, LIBAOI_ADD_NEW,
-                   &(struct libaoi_entity){.id = b->id[i], .pos = {b->x[i], b->y[i]}, .radius = (float)o->radius, .extra = (uint32_t)now_us()});
+        libaoi_add(b->conn[mover], b->o->space, LIBAOI_ADD_NEW,
+                   &(struct libaoi_entity){.id = b->id[i], .pos = {b->x[i], b->y[i]}, .radius = (float)o->radius, .extra = b->stamp[i]});
     }
     if (bench_settle(b)) return -1;
     for (uint32_t p = 0; p < o->players; p++) {
         uint64_t unit = b->id[(uint64_t)p * o->entities / o->players];
-        libaoi_subscribe(b->conn[o->movers + p % o->connections], SPACE, p + 1, unit, false);
+        libaoi_subscribe(b->conn[o->movers + p % o->connections], b->o->space, p + 1, unit, false);
     }
     return bench_settle(b);
 }
@@ -179,7 +186,7 @@ static int move_slice(struct bench *b, uint32_t from, uint32_t to, uint64_t due)
         while (end < to && (uint64_t)end * b->o->movers / b->o->entities == mover) end++;
         while (libaoi_unsent(b->conn[mover]) > MAX_UNSENT)
             if (bench_pump(b, now_us() + 1000)) return -1;
-        libaoi_move(b->conn[mover], SPACE, end - i, b->id + i, b->x + i, b->y + i, NULL, b->stamp + i);
+        libaoi_move(b->conn[mover], b->o->space, end - i, b->id + i, b->x + i, b->y + i, NULL, b->stamp + i);
         libaoi_send(b->conn[mover]);
         i = end;
     }
@@ -236,6 +243,48 @@ static int bench_measure(struct bench *b, pid_t daemon)
     return 0;
 }
 
+/* fl(): sums are rounded to 32-bit floats, as the rule says. */
+static bool sees(float e, float radius, float t)
+{
+    volatile float low = e - radius, high = e + radius;
+    return low <= t && t <= high;
+}
+
+static void compare_view(struct bench *b, uint32_t p)
+{
+    const struct aoibench_net *o = b->o;
+    const struct libaoi_view *view = libaoi_view(b->conn[o->movers + p % o->connections], o->space, p + 1);
+    uint32_t unit = (uint32_t)((uint64_t)p * o->entities / o->players);
+    size_t want = 0;
+    for (uint32_t i = 0; i < o->entities && o->radius > 0; i++) {
+        if (i == unit || !sees(b->x[unit], (float)o->radius, b->x[i]) || !sees(b->y[unit], (float)o->radius, b->y[i])) continue;
+        const struct libaoi_item *got = view ? libaoi_view_find(view, b->id[i]) : NULL;
+        want++;
+        b->r->mismatches += !got || got->pos[0] != b->x[i] || got->pos[1] != b->y[i] || got->extra != b->stamp[i];
+    }
+    b->r->compared += want;
+    if (view && view->n > want) b->r->mismatches += view->n - want;
+}
+
+/* Everybody has stopped: flushes until nobody is owed anything, and compares the views with brute force, as many as take a second or so. */
+static int bench_compare(struct bench *b)
+{
+    const struct aoibench_net *o = b->o;
+    int rounds = 0;
+    if (bench_settle(b)) return -1;
+    do {
+        b->pending = false;
+        libaoi_flush(b->conn[0], o->space, 0);
+        if (bench_settle(b)) return -1;
+        for (uint32_t i = o->movers; i < b->conns; i++) libaoi_ping(b->conn[i], 0); /* answered behind the deltas of the flush */
+        if (bench_settle(b)) return -1;
+    } while (b->pending && ++rounds < FLUSHES_MAX);
+    if (b->pending) return bench_fail(b, "after %d flushes in a row there is still work left", FLUSHES_MAX);
+    uint64_t most = COMPARE_PAIRS / o->entities + 1;
+    for (uint32_t p = 0; p < o->players && p < most; p++) compare_view(b, p);
+    return 0;
+}
+
 int aoibench_run_net(const struct aoibench_net *o, pid_t daemon, struct aoibench_result *result, char *error, size_t error_size)
 {
     struct bench b = {.o = o, .r = result, .error = error, .error_size = error_size, .random = 88172645463325252u};
@@ -251,6 +300,7 @@ int aoibench_run_net(const struct aoibench_net *o, pid_t daemon, struct aoibench
     int status = bench_connect(&b);
     if (!status) status = bench_load(&b);
     if (!status) status = bench_measure(&b, daemon);
+    if (!status && o->mirror) status = bench_compare(&b);
     for (uint32_t i = 0; i < b.conns; i++) libaoi_close(b.conn[i]);
     free(b.conn);
     free(b.fds);

@@ -3,6 +3,7 @@
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+
 #define MAX_WORDS 256
+#define INPUT_BYTES ((size_t)4096) /* read from standard input at a time */
 #define DEFAULT_TIMEOUT_MS 5000
 
 volatile sig_atomic_t aoictl_stop; /* set by the signal handler alone */
@@ -107,14 +111,12 @@ int aoictl_failed(const struct aoictl *ctl, const char *format, ...)
     return AOICTL_FAILED;
 }
 
-/* What a person can do about a refusal. */
-static const char *advice(int code)
+const char *aoictl_advice(int code)
 {
     switch (code) {
     case LIBAOI_UNKNOWN_SPACE: return "; see `aoictl spaces`, or make it: aoictl create SPACE";
     case LIBAOI_UNKNOWN_ENTITY: return "; an entity goes with the connection that added it: see aoictl --help about --hold";
     case LIBAOI_NOT_OWNER: return "; only the connection that made it may change it: see aoictl --help about --hold and standard input";
-    case LIBAOI_DUPLICATE_SPACE: return "; with if_absent=yes a space that is there with the same settings is no error";
     case LIBAOI_DUPLICATE_ENTITY: return "; with upsert=yes one's own entity is written over";
     case LIBAOI_LIMIT_EXCEEDED: return "; see the [limits] of the daemon's configuration";
     case LIBAOI_DRAINING: return "; the daemon is about to exit, try again when it runs again";
@@ -124,15 +126,19 @@ static const char *advice(int code)
 
 int aoictl_call_failed(const struct aoictl *ctl)
 {
-    return aoictl_failed(ctl, "%s%s", libaoi_error(ctl->c), advice(libaoi_refused_code(ctl->c)));
+    return aoictl_failed(ctl, "%s%s", libaoi_error(ctl->c), aoictl_advice(libaoi_refused_code(ctl->c)));
 }
 
 static void on_ack(void *ctx, const struct libaoi_ack *ack)
 {
     struct aoictl *ctl = ctx;
+    if (ctl->tally) {
+        aoictl_tally(ctl->tally, ctl, ack);
+        return;
+    }
     for (size_t i = 0; i < ack->n; i++) {
         const struct libaoi_refusal *r = &ack->refusals[i];
-        aoictl_failed(ctl, "%s (%" PRIu64 "): %s%s", libaoi_code_name(r->code), r->id, r->text, advice(r->code));
+        aoictl_failed(ctl, "%s (%" PRIu64 "): %s%s", libaoi_code_name(r->code), r->id, r->text, ctl->plain ? "" : aoictl_advice(r->code));
     }
     ctl->refused += ack->refused;
 }
@@ -154,16 +160,11 @@ static double now_seconds(void)
 
 int aoictl_linger(struct aoictl *ctl, double seconds)
 {
-    uint32_t idle_ms = libaoi_welcome(ctl->c)->idle_timeout_ms;
-    double end = now_seconds() + seconds, every = idle_ms ? idle_ms / 3e3 : 1e9, ping = now_seconds() + every;
+    double end = now_seconds() + seconds;
     while (!aoictl_stop) {
-        double now = now_seconds(), left = seconds < 0 ? 1 : end - now;
+        double left = seconds < 0 ? 1 : end - now_seconds();
         if (libaoi_poll(ctl->c, left <= 0 ? 0 : left > 0.1 ? 100 : (int)(left * 1000) + 1) < 0) return aoictl_call_failed(ctl);
         if (left <= 0) break;
-        if (now >= ping) {
-            libaoi_ping(ctl->c, 0);
-            ping = now + every;
-        }
     }
     return AOICTL_OK;
 }
@@ -197,12 +198,41 @@ static int split_words(char *line, char **words)
     }
 }
 
+/* The next line of standard input, ended by a 0 instead of its newline; deltas are handled and the connection is kept alive meanwhile. NULL: no more, or the
+ * connection has failed, and so does the script. */
+static char *next_line(struct aoictl *ctl, struct buf *in, int *worst)
+{
+    uint32_t idle_ms = libaoi_welcome(ctl->c)->idle_timeout_ms;
+    for (bool ended = false; !aoictl_stop;) {
+        char *at = (char *)in->at + in->start, *newline = buf_len(in) ? memchr(at, '\n', buf_len(in)) : NULL;
+        if (newline || (ended && buf_len(in))) {
+            size_t len = newline ? (size_t)(newline - at) : buf_len(in);
+            at[len] = '\0'; /* there is room: see below */
+            in->start += newline ? len + 1 : len;
+            return at;
+        }
+        if (ended) return NULL;
+        struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = libaoi_fd(ctl->c), .events = POLLIN}};
+        int ready = poll(fds, 2, idle_ms ? (int)(idle_ms / 3) : -1);
+        if (libaoi_poll(ctl->c, 0) < 0) { /* this pings */
+            *worst = aoictl_call_failed(ctl);
+            return NULL;
+        }
+        if (ready <= 0 || !fds[0].revents) continue;
+        uint8_t *room = buf_reserve(in, INPUT_BYTES + 1);
+        ssize_t n = read(STDIN_FILENO, room, INPUT_BYTES);
+        ended = n <= 0;
+        if (n > 0) in->end += (size_t)n;
+    }
+    return NULL;
+}
+
 static int run_script(struct aoictl *ctl)
 {
-    char *line = NULL, *words[MAX_WORDS];
-    size_t size = 0;
+    char *words[MAX_WORDS], *line;
+    struct buf in = {0};
     int worst = AOICTL_OK;
-    while (!aoictl_stop && getline(&line, &size, stdin) >= 0) {
+    while (!aoictl_stop && (line = next_line(ctl, &in, &worst)) != NULL) {
         ctl->line++;
         int n = split_words(line, words), status = AOICTL_OK;
         if (n < 0)
@@ -211,9 +241,8 @@ static int run_script(struct aoictl *ctl)
             status = run_verb(ctl, n, words);
         if (status > worst) worst = status;
         fflush(stdout);
-        if (libaoi_poll(ctl->c, 0) < 0) break;
     }
-    free(line);
+    buf_clear(&in);
     ctl->line = 0;
     return worst;
 }
@@ -269,7 +298,7 @@ int main(int argc, char **argv)
         else if (o == 'h')
             return print_help(stdout), AOICTL_OK;
         else
-            return AOICTL_USAGE;
+            return fprintf(stderr, "aoictl: options of a verb stand behind it; aoictl --help lists them\n"), AOICTL_USAGE;
     }
     int n = argc - optind;
     char **words = argv + optind;

@@ -18,9 +18,11 @@ struct aoictl {
     bool script;                /* verbs come from standard input */
     bool hold;                  /* stay connected when all is done */
     size_t line;                /* of the script */
+    bool plain;                 /* refusals speak for themselves: no advice behind them */
     uint64_t refused;           /* commands refused since aoictl_settle() */
     bool made;                  /* something was made that ends with this connection */
     struct aoictl_watch *watch; /* where deltas go, NULL: nowhere */
+    struct aoictl_tally *tally; /* where refusals are counted; NULL: each is printed */
 };
 
 /* One verb: gets the words behind its name. Returns an exit status and has printed what is to be said. */
@@ -39,14 +41,19 @@ __attribute__((format(printf, 2, 3))) int aoictl_failed(const struct aoictl *ctl
 int aoictl_settle(struct aoictl *ctl);
 /* Prints why a call of libaoi failed, and what to do about it; returns AOICTL_FAILED. */
 int aoictl_call_failed(const struct aoictl *ctl);
-/* Handles what comes for so long, or until a signal; keeps the connection alive. seconds < 0: until a signal. */
+/* Handles what comes for so long, or until a signal. seconds < 0: until a signal. */
 int aoictl_linger(struct aoictl *ctl, double seconds);
+/* What a person can do about a refusal: "; ...", or "". */
+const char *aoictl_advice(int code);
 /* The delta handler of the connection. */
 void aoictl_on_delta(void *ctx, const struct libaoi_delta *delta);
 /* Notices for whoever owns things: printed, one a line. */
 void aoictl_on_observed(void *ctx, uint64_t space, bool observed, size_t n, const uint64_t *id);
 void aoictl_on_lost(void *ctx, uint64_t space, bool players, size_t n, const uint64_t *id);
 void aoictl_print_rows(const struct libaoi_rows *rows);
+/* Counts the refusals of an ack, and prints the first few of all. */
+void aoictl_tally(struct aoictl_tally *tally, const struct aoictl *ctl, const struct libaoi_ack *ack);
+void aoictl_print_payload(const void *payload, size_t len); /* "...", what is not printable as \xNN */
 
 /* Words into values; on a fault they print it and return false. */
 bool aoictl_parse_u64(const struct aoictl *ctl, const char *what, const char *word, uint64_t *out); /* decimal or 0x hexadecimal */

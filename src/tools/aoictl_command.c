@@ -63,9 +63,13 @@ int aoictl_destroy(struct aoictl *ctl, int n, char **words)
     if (n != 1) return aoictl_bad_usage(ctl, "destroy SPACE");
     if (!aoictl_parse_id(ctl, "space", words[0], &space)) return AOICTL_USAGE;
     libaoi_destroy_space(ctl->c, space);
-    return aoictl_settle(ctl);
+    ctl->plain = true; /* NOT_OWNER means something else here than elsewhere, and the daemon says what */
+    int status = aoictl_settle(ctl);
+    ctl->plain = false;
+    return status;
 }
 
+/* upsert NULL: of an entity that is there, of which radius, layers and payload can be set. */
 static bool parse_field(const struct aoictl *ctl, const char *word, struct libaoi_entity *e, bool *upsert)
 {
     const char *v, *appeal = aoictl_option(word, "appeal");
@@ -78,14 +82,15 @@ static bool parse_field(const struct aoictl *ctl, const char *word, struct libao
     if ((v = aoictl_option(word, "priority"))) return aoictl_parse_u32(ctl, "priority", v, &e->priority);
     if ((v = aoictl_option(word, "report_observed"))) return aoictl_parse_flag(ctl, "report_observed", v, &e->report_observed);
     if ((v = aoictl_option(word, "layers"))) return aoictl_parse_u32(ctl, "layers", v, &e->layers);
-    if ((v = aoictl_option(word, "extra"))) return aoictl_parse_u32(ctl, "extra", v, &e->extra);
-    if ((v = aoictl_option(word, "upsert"))) return aoictl_parse_flag(ctl, "upsert", v, upsert);
+    if (upsert && (v = aoictl_option(word, "extra"))) return aoictl_parse_u32(ctl, "extra", v, &e->extra);
+    if (upsert && (v = aoictl_option(word, "upsert"))) return aoictl_parse_flag(ctl, "upsert", v, upsert);
     if ((v = aoictl_option(word, "payload"))) {
         e->payload = v;
         e->payload_len = strlen(v);
         return true;
     }
-    aoictl_bad_usage(ctl, "unknown field \"%s\"; they are radius, layers, extra, payload, appeal, priority, report_observed, upsert", word);
+    aoictl_bad_usage(ctl, "unknown field \"%s\"; they are radius, layers, appeal, priority, %s", word,
+                     upsert ? "extra, payload, report_observed, upsert" : "payload (extra goes with move)");
     return false;
 }
 
@@ -125,14 +130,11 @@ int aoictl_move(struct aoictl *ctl, int n, char **words)
 int aoictl_set(struct aoictl *ctl, int n, char **words)
 {
     uint64_t space, id;
-    bool upsert;
     if (n < 3) return aoictl_bad_usage(ctl, "set SPACE ID [radius=R] [layers=BITS] [payload=TEXT] [appeal=A] [priority=N]");
     if (!aoictl_parse_id(ctl, "space", words[0], &space) || !aoictl_parse_id(ctl, "entity", words[1], &id)) return AOICTL_USAGE;
     for (int i = 2; i < n; i++) {
         struct libaoi_entity e = {0};
-        if (aoictl_option(words[i], "extra") || aoictl_option(words[i], "upsert") || aoictl_option(words[i], "report_observed"))
-            return aoictl_bad_usage(ctl, "set changes radius, layers, payload, appeal and priority; extra goes with move");
-        if (!parse_field(ctl, words[i], &e, &upsert)) return AOICTL_USAGE;
+        if (!parse_field(ctl, words[i], &e, NULL)) return AOICTL_USAGE;
         if (aoictl_option(words[i], "radius"))
             libaoi_set_radius(ctl->c, space, id, e.radius);
         else if (aoictl_option(words[i], "layers"))

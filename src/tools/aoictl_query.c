@@ -1,4 +1,5 @@
 /* aoictl_query.c: the verbs that ask: ping, stats, spaces, query. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,19 +39,30 @@ int aoictl_stats(struct aoictl *ctl, int n, char **words)
     const struct {
         const char *name;
         uint64_t value;
+        bool daemon; /* of the whole daemon only */
     } lines[] = {
-        {"spaces", s.spaces},       {"entities", s.entities},
-        {"players", s.players},     {"pairs", s.pairs},
-        {"flushes", s.flushes},     {"enters", s.enters},
-        {"leaves", s.leaves},       {"updates", s.updates},
-        {"deltas", s.deltas},       {"skipped", s.skipped},
-        {"moves", s.moves},         {"messages", s.messages},
-        {"errors", s.errors},       {"memory_bytes", s.memory_bytes},
-        {"uptime_ms", s.uptime_ms}, {"connections", s.connections},
-        {"frames_in", s.frames_in}, {"bytes_in", s.bytes_in},
-        {"bytes_out", s.bytes_out},
+        {"spaces", s.spaces, false},
+        {"entities", s.entities, false},
+        {"players", s.players, false},
+        {"pairs", s.pairs, false},
+        {"flushes", s.flushes, false},
+        {"enters", s.enters, false},
+        {"leaves", s.leaves, false},
+        {"updates", s.updates, false},
+        {"deltas", s.deltas, false},
+        {"skipped", s.skipped, false},
+        {"moves", s.moves, false},
+        {"messages", s.messages, false},
+        {"errors", s.errors, true},
+        {"memory_bytes", s.memory_bytes, false},
+        {"uptime_ms", s.uptime_ms, true},
+        {"connections", s.connections, true},
+        {"frames_in", s.frames_in, true},
+        {"bytes_in", s.bytes_in, true},
+        {"bytes_out", s.bytes_out, true},
     };
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) printf("%-12s %" PRIu64 "\n", lines[i].name, lines[i].value);
+    for (size_t i = space ? 1 : 0; i < sizeof lines / sizeof *lines; i++)
+        if (!space || !lines[i].daemon) printf("%-12s %" PRIu64 "\n", lines[i].name, lines[i].value);
     return AOICTL_OK;
 }
 
@@ -88,6 +100,19 @@ int aoictl_spaces(struct aoictl *ctl, int n, char **words)
         }
     } while (next);
     return AOICTL_OK;
+}
+
+void aoictl_print_payload(const void *payload, size_t len)
+{
+    const unsigned char *at = payload;
+    putchar('"');
+    for (size_t i = 0; i < len; i++) {
+        if (isprint(at[i]) && at[i] != '"' && at[i] != '\\')
+            putchar(at[i]);
+        else
+            printf("\\x%02x", at[i]);
+    }
+    putchar('"');
 }
 
 void aoictl_print_rows(const struct libaoi_rows *rows)
@@ -142,11 +167,19 @@ static int query_count(struct aoictl *ctl, const struct ask *ask)
 static int query_entity(struct aoictl *ctl, const struct ask *ask)
 {
     struct libaoi_entity e;
+    const struct libaoi_space_info *info;
+    size_t n;
+    uint64_t next;
+    if (libaoi_query_spaces(ctl->c, ask->space - 1, 1, ctl->timeout_ms, &n, &info, &next)) return aoictl_call_failed(ctl);
+    bool flat = n > 0 && info[0].settings.dimensions == 2;
     if (libaoi_query_entity(ctl->c, ask->space, ask->id, ctl->timeout_ms, &e)) return aoictl_call_failed(ctl);
-    printf("id          %" PRIu64 "\nposition    %.9g %.9g %.9g\nextra       %" PRIu32 "\nradius      %.9g\nlayers      0x%" PRIx32 "\n", e.id,
-           (double)e.pos[0], (double)e.pos[1], (double)e.pos[2], e.extra, (double)e.radius, e.layers);
-    printf("appeal      %.9g\npriority    %" PRIu32 "\n", (double)e.appeal, e.priority);
-    printf("payload     %zu bytes\nowner       session %" PRIu64 "\nsubscribers %" PRIu32 "\n", e.payload_len, e.owner_session, e.subscribers);
+    printf("id          %" PRIu64 "\nposition    %.9g %.9g", e.id, (double)e.pos[0], (double)e.pos[1]);
+    if (!flat) printf(" %.9g", (double)e.pos[2]);
+    printf("\nextra       %" PRIu32 "\nradius      %.9g\nlayers      0x%" PRIx32 "\n", e.extra, (double)e.radius, e.layers);
+    printf("appeal      %.9g\npriority    %" PRIu32 "\npayload     %zu bytes", (double)e.appeal, e.priority, e.payload_len);
+    if (e.payload_len) putchar(' ');
+    if (e.payload_len) aoictl_print_payload(e.payload, e.payload_len);
+    printf("\nowner       session %" PRIu64 "\nsubscribers %" PRIu32 "\n", e.owner_session, e.subscribers);
     return AOICTL_OK;
 }
 

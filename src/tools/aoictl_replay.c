@@ -4,10 +4,20 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/idmap.h"
 #include "tools/aoictl.h"
 #include "tools/trace.h"
 
 #define MAX_UNSENT ((size_t)8 << 20) /* bytes waiting for the socket before the replay waits for the daemon */
+
+#define EXAMPLES 3 /* refusals that are printed one by one */
+#define CODES 32
+
+struct aoictl_tally {
+    uint64_t refused, by_code[CODES]; /* an entity counts once: what is refused later about it follows from that */
+    uint64_t followed, unlisted;      /* those; and those of which an ack had no room to say more */
+    struct idmap seen;
+};
 
 static double now_seconds(void)
 {
@@ -16,13 +26,46 @@ static double now_seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+void aoictl_tally(struct aoictl_tally *t, const struct aoictl *ctl, const struct libaoi_ack *ack)
+{
+    t->unlisted += ack->refused - ack->n;
+    for (size_t i = 0; i < ack->n; i++) {
+        const struct libaoi_refusal *r = &ack->refusals[i];
+        bool known = r->id && idmap_get(&t->seen, r->id) != IDMAP_NONE;
+        if (r->id) idmap_put(&t->seen, r->id, 1);
+        t->followed += known;
+        if (known) continue;
+        t->by_code[r->code > 0 && r->code < CODES ? r->code : 0]++;
+        if (t->refused++ < EXAMPLES) aoictl_failed(ctl, "%s (%" PRIu64 "): %s", libaoi_code_name(r->code), r->id, r->text);
+    }
+}
+
+/* The sum, with what to do about the most frequent one. */
+static int report_refusals(const struct aoictl *ctl, const struct aoictl_tally *t)
+{
+    int most = 0;
+    if (!t->refused && !t->unlisted) return AOICTL_OK;
+    fflush(stdout);
+    fprintf(stderr, "aoictl: refused:");
+    for (int code = 0; code < CODES; code++) {
+        if (!t->by_code[code]) continue;
+        fprintf(stderr, " %" PRIu64 " %s,", t->by_code[code], libaoi_code_name(code));
+        if (t->by_code[code] > t->by_code[most]) most = code;
+    }
+    fprintf(stderr, " and %" PRIu64 " later commands about the same entities\n", t->followed + t->unlisted);
+    bool taken = most == LIBAOI_DUPLICATE_ENTITY;
+    return aoictl_failed(ctl, "the replay was not whole%s",
+                         taken ? "; others have these ids there: --space takes another space" : aoictl_advice(most));
+}
+
 struct replay {
     const char *path;
     uint64_t space;
     double speed;            /* seconds of the trace a second */
     double steps_per_second; /* 0: by the times of the trace */
     float radius;
-    bool loop, quiet;
+    bool loop;
+    bool timed; /* --speed was given */
     struct trace trace;
     struct trace_diff diff;
     uint64_t enters, moves, leaves;
@@ -52,14 +95,16 @@ static bool parse_replay(struct aoictl *ctl, int n, char **words, struct replay 
         }
         if (!aoictl_parse_double(ctl, name, v, &number)) return false;
         if (strcmp(name, "--speed") == 0 && number > 0)
-            r->speed = number;
+            r->speed = number, r->timed = true;
         else if (strcmp(name, "--steps-per-second") == 0 && number > 0)
             r->steps_per_second = number;
         else if (strcmp(name, "--radius") == 0 && number >= 0)
             r->radius = (float)number;
         else
-            return !aoictl_bad_usage(ctl, "\"%s %s\" is no option of replay, or out of range", name, v);
+            return !aoictl_bad_usage(ctl, "\"%s %s\" is no option of replay, or out of range; aoictl --help lists them", name, v);
     }
+    if (r->timed && r->steps_per_second > 0)
+        return !aoictl_bad_usage(ctl, "--speed goes by the times of the trace, --steps-per-second does not: give one of them");
     return r->path || !aoictl_bad_usage(ctl, "replay FILE [--space ID] [--speed S | --steps-per-second N] [--radius R] [--loop]");
 }
 
@@ -93,8 +138,9 @@ static int replay_once(struct aoictl *ctl, struct replay *r)
             if (libaoi_poll(ctl->c, 100) < 0) return aoictl_call_failed(ctl);
         trace_diff(&r->trace, step, &r->diff);
         send_step(ctl, r);
-        fprintf(stderr, "step %" PRIu32 "/%" PRIu32 " t=%g entities=%" PRIu32 " moves=%" PRIu64 "\n", step < n ? step + 1 : n, n, t + first,
-                step < n ? r->trace.steps.at[step].n : 0, r->moves);
+        if (step < n)
+            fprintf(stderr, "step %" PRIu32 "/%" PRIu32 " t=%g entities=%" PRIu32 " moves=%" PRIu64 "\n", step + 1, n, t + first,
+                    r->trace.steps.at[step].n, r->moves);
     }
     return aoictl_settle(ctl);
 }
@@ -116,11 +162,18 @@ int aoictl_replay(struct aoictl *ctl, int n, char **words)
     } else if (status) {
         status = aoictl_call_failed(ctl);
     }
+    struct aoictl_tally tally = {0};
+    ctl->tally = &tally;
     while (status == AOICTL_OK && !aoictl_stop) {
         status = replay_once(ctl, &r);
         if (!r.loop) break;
     }
-    if (status == AOICTL_OK) printf("enters %" PRIu64 " moves %" PRIu64 " leaves %" PRIu64 "\n", r.enters, r.moves, r.leaves);
+    ctl->tally = NULL;
+    if (status == AOICTL_OK) {
+        printf("enters %" PRIu64 " moves %" PRIu64 " leaves %" PRIu64 "\n", r.enters, r.moves, r.leaves);
+        status = report_refusals(ctl, &tally);
+    }
+    idmap_clear(&tally.seen);
     trace_clear(&r.trace);
     trace_clear_diff(&r.diff);
     return status;

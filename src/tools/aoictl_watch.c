@@ -1,5 +1,4 @@
 /* aoictl_watch.c: the verb watch: prints deltas as they come, one line an item. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,25 +11,6 @@ struct aoictl_watch {
     uint64_t lines, most; /* printed so far; 0: no end */
     bool closed;
 };
-
-static void print_quoted(const void *text, uint32_t len)
-{
-    const unsigned char *at = text;
-    putchar('"');
-    for (uint32_t i = 0; i < len; i++) {
-        if (isprint(at[i]) && at[i] != '"' && at[i] != '\\')
-            putchar(at[i]);
-        else
-            printf("\\x%02x", at[i]);
-    }
-    putchar('"');
-}
-
-static void print_payload(const void *payload, uint32_t len)
-{
-    printf(" payload=");
-    print_quoted(payload, len);
-}
 
 static void print_place(float x, float y, const float *z, const uint32_t *extra)
 {
@@ -45,7 +25,10 @@ static void print_enters(const struct libaoi_delta *d)
         printf("enter %" PRIu64, d->enter_id[i]);
         print_place(d->enter_x[i], d->enter_y[i], d->enter_z ? d->enter_z + i : NULL, d->enter_extra ? d->enter_extra + i : NULL);
         if (d->enter_layers[i] != 1) printf(" layers=0x%" PRIx32, d->enter_layers[i]);
-        if (d->enter_payload && d->enter_payload_len[i]) print_payload(d->enter_payload[i], d->enter_payload_len[i]);
+        if (d->enter_payload && d->enter_payload_len[i]) {
+            printf(" payload=");
+            aoictl_print_payload(d->enter_payload[i], d->enter_payload_len[i]);
+        }
         putchar('\n');
     }
 }
@@ -54,7 +37,7 @@ void aoictl_on_delta(void *ctx, const struct libaoi_delta *d)
 {
     struct aoictl_watch *w = ((struct aoictl *)ctx)->watch;
     if (!w || d->player != w->player) return;
-    if (d->full && d->part == 0) printf("full\n");
+    if (d->part == 0) printf("flush %" PRIu64 " delta %" PRIu64 "%s\n", d->flush, d->seq, d->full ? " full" : "");
     for (size_t i = 0; i < d->leave_n; i++) printf("leave %" PRIu64 "\n", d->leave_id[i]);
     print_enters(d);
     for (size_t i = 0; i < d->update_n; i++) {
@@ -63,14 +46,14 @@ void aoictl_on_delta(void *ctx, const struct libaoi_delta *d)
         putchar('\n');
     }
     for (size_t i = 0; i < d->payload_n; i++) {
-        printf("payload %" PRIu64, d->payload_id[i]);
-        print_payload(d->payload[i], d->payload_len[i]);
+        printf("payload %" PRIu64 " ", d->payload_id[i]);
+        aoictl_print_payload(d->payload[i], d->payload_len[i]);
         putchar('\n');
     }
     for (size_t i = 0; i < d->layers_n; i++) printf("layers %" PRIu64 " 0x%" PRIx32 "\n", d->layers_id[i], d->layers[i]);
     for (size_t i = 0; i < d->message_n; i++) {
         printf("message %" PRIu64 " ", d->message_from[i]);
-        print_quoted(d->message[i], d->message_len[i]);
+        aoictl_print_payload(d->message[i], d->message_len[i]);
         putchar('\n');
     }
     if (d->messages_lost) printf("messages lost: %" PRIu64 " at most\n", d->messages_lost);
@@ -115,7 +98,7 @@ static bool parse_watch(struct aoictl *ctl, int n, char **words, struct watch_wo
         else if (len == 5 && strncmp(name, "count", len) == 0)
             good = aoictl_parse_u64(ctl, "count", value, &w->most);
         else
-            good = !aoictl_bad_usage(ctl, "unknown option \"%s\" of watch", words[equals ? i : i - 1]);
+            good = !aoictl_bad_usage(ctl, "unknown option \"%s\" of watch; aoictl --help lists them", words[equals ? i : i - 1]);
         if (!good) return false;
     }
     return true;
@@ -136,6 +119,7 @@ int aoictl_watch(struct aoictl *ctl, int n, char **words)
     if (ask.unit) libaoi_subscribe(ctl->c, ask.space, w.player, ask.unit, ask.include_self);
     if (ask.box) libaoi_set_viewport(ctl->c, ask.space, w.player, ask.min, ask.max);
     int status = aoictl_settle(ctl);
+    if (status == AOICTL_OK) fprintf(stderr, "watching space %" PRIu64 " as player %" PRIu64 "; Ctrl-C ends it\n", ask.space, w.player);
     for (double left = ask.seconds; status == AOICTL_OK && !aoictl_stop && !w.closed && !(w.most && w.lines >= w.most);) {
         double slice = left < 0 || left > 0.05 ? 0.05 : left;
         if (left >= 0 && left < 1e-9) break;

@@ -242,7 +242,7 @@ struct codec_error_item {
     uint32_t index;
     uint32_t code;
     uint64_t id;
-    const char *text; /* owned by whoever made the item; string literals in the server */
+    const char *text; /* owned by whoever made the item; in the server literals, or of the arena of the frame that is answered */
 };
 
 struct codec_player_delta {

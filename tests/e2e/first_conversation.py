@@ -23,7 +23,10 @@ send(seq=2, batch=aoi.Batch(space=1, commands=[
     aoi.Command(add_entity=aoi.AddEntity(id=1, x=0, y=0, radius=10)),
     aoi.Command(add_entity=aoi.AddEntity(id=2, x=3, y=4, payload=b"hello")),
     aoi.Command(subscribe=aoi.Subscribe(player=7, entity=1))]))  # player 7 sees what entity 1 sees
-print("commands applied:", receive().ack.applied)
+ack = receive().ack
+print("commands applied:", ack.applied)
+if ack.errors:  # for example because another first conversation still runs
+    sys.exit("refused: %s" % list(ack.errors))
 for player in receive().deltas.players:  # comes by itself, 50 ms after the first change
     for id, x, y, payload in zip(player.enter_ids, player.enter_x, player.enter_y, player.enter_payloads):
         print("player", player.player, "sees entity", id, "at", x, y, "carrying", payload)

@@ -146,6 +146,7 @@ static void on_ack(void *ctx, const struct libaoi_ack *ack)
     client->applied += ack->applied;
     client->refused_total += ack->refused;
     client->pending = ack->pending;
+    client->told_at_ack = client->told.n;
     for (size_t i = 0; i < ack->n; i++) {
         *array_add(&client->refused) = (struct refused){ack->refusals[i].code, ack->refusals[i].id};
         assert_true(ack->refusals[i].text && ack->refusals[i].text[0]);

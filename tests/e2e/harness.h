@@ -36,7 +36,8 @@ struct client {
     ARRAY(struct told) told;
     ARRAY(struct refused) refused;
     uint64_t refused_total, applied;
-    bool pending; /* of the last ack */
+    bool pending;         /* of the last ack */
+    uint32_t told_at_ack; /* how many deltas had come before the last ack */
     bool draining;
 };
 

@@ -369,6 +369,78 @@ CASE(queries_of_points_lines_and_wrong_boxes)
     eye->refused_total = eye->refused.n = 0;
 }
 
+CASE(payloads_and_layers_are_state_like_positions)
+{
+    const struct libaoi_view *view;
+    add_with(7, 3, 0, "a");
+    add_with(8, 500, 0, "far");
+    told_after_flush("E7");
+    view = libaoi_view(eye->c, SPACE, P);
+    libaoi_set_payload(mover->c, SPACE, 7, "bcd", 3);
+    libaoi_set_layers(mover->c, SPACE, 7, 6);
+    move(mover, SPACE, 7, 4, 0);
+    told_after_flush("U7 P7 Y7");
+    assert_int_equal(libaoi_view_find(view, 7)->payload_len, 3);
+    assert_int_equal(libaoi_view_find(view, 7)->layers, 6);
+    /* there and back again is nothing; neither is the same again */
+    libaoi_set_payload(mover->c, SPACE, 7, "x", 1);
+    libaoi_set_payload(mover->c, SPACE, 7, "bcd", 3);
+    libaoi_set_layers(mover->c, SPACE, 7, 1);
+    libaoi_set_layers(mover->c, SPACE, 7, 6);
+    told_after_flush("");
+    libaoi_set_payload(mover->c, SPACE, 7, NULL, 0);
+    told_after_flush("P7");
+    assert_int_equal(libaoi_view_find(view, 7)->payload_len, 0);
+    /* what changes out of sight is in the next enter */
+    libaoi_set_payload(mover->c, SPACE, 8, "near", 4);
+    told_after_flush("");
+    move(mover, SPACE, 8, 1, 1);
+    told_after_flush("E8");
+    assert_memory_equal(libaoi_view_find(view, 8)->payload, "near", 4);
+    /* layers 0 is seen by nobody; a mask hides and shows at once */
+    libaoi_set_layers(mover->c, SPACE, 8, 0);
+    told_after_flush("L8");
+    libaoi_set_layers(mover->c, SPACE, 8, 1);
+    told_after_flush("E8");
+    libaoi_open_player(eye->c, SPACE, P, 4);
+    client_ok(eye);
+    told_after_flush("L8");
+    libaoi_open_player(eye->c, SPACE, P, 0);
+    client_ok(eye);
+    told_after_flush("E8");
+}
+
+CASE(an_upsert_keeps_the_identity_and_writes_every_field)
+{
+    add_with(7, 3, 0, "a");
+    told_after_flush("E7");
+    libaoi_add(mover->c, SPACE, LIBAOI_ADD_UPSERT, &(struct libaoi_entity){.id = 7, .pos = {4, 0}, .layers = 2, .payload = "b", .payload_len = 1});
+    told_after_flush("U7 P7 Y7");
+    libaoi_add(mover->c, SPACE, LIBAOI_ADD_UPSERT, &(struct libaoi_entity){.id = 7, .pos = {4, 0}, .layers = 2, .payload = "b", .payload_len = 1});
+    told_after_flush("");
+    drop(mover, SPACE, 7);
+    libaoi_add(mover->c, SPACE, LIBAOI_ADD_UPSERT, &(struct libaoi_entity){.id = 7, .pos = {4, 0}, .layers = 2, .payload = "b", .payload_len = 1});
+    told_after_flush("L7 E7");
+}
+
+CASE(a_viewport_and_units_make_one_view)
+{
+    for (uint64_t id = 1; id <= 5; id++) add(mover, SPACE, id, (float)id * 6, 0, 0);
+    told_after_flush("E1");
+    libaoi_set_viewport(eye->c, SPACE, P, (float[3]){5, -1, 0}, (float[3]){18, 1, 0});
+    client_ok(eye);
+    told_after_flush("E2 E3");
+    libaoi_set_viewport(eye->c, SPACE, P, (float[3]){18, 0, 0}, (float[3]){30, 0, 0});
+    client_ok(eye);
+    told_after_flush("L2 E4 E5");
+    libaoi_set_viewport(eye->c, SPACE, P, (float[3]){1, 0, 0}, (float[3]){-1, 0, 0});
+    client_refused(eye, LIBAOI_INVALID_ARGUMENT);
+    told_after_flush("");
+    libaoi_clear_viewport(eye->c, SPACE, P);
+    client_ok(eye);
+    told_after_flush("L3 L4 L5");
+}
+
 /* row 32 */
 CASE(what_two_units_see_is_not_lost_with_one_of_them)
 {
@@ -401,6 +473,9 @@ int main(void)
         cmocka_unit_test(the_order_of_add_and_subscribe_does_not_matter),
         cmocka_unit_test(after_a_resync_one_full_delta_is_everything),
         cmocka_unit_test(queries_of_points_lines_and_wrong_boxes),
+        cmocka_unit_test(payloads_and_layers_are_state_like_positions),
+        cmocka_unit_test(an_upsert_keeps_the_identity_and_writes_every_field),
+        cmocka_unit_test(a_viewport_and_units_make_one_view),
         cmocka_unit_test(what_two_units_see_is_not_lost_with_one_of_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

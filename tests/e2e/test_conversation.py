@@ -6,7 +6,7 @@ import sys
 
 import aoiclient as aoi
 from aoiclient import Closed, Connection, code_name, pb
-from harness import ROOT, Daemon, main, test
+from harness import AOID, ROOT, Daemon, eventually, main, test
 
 S = 5  # the space of most tests
 codes_seen = set()
@@ -115,8 +115,9 @@ def silence_instead_of_hello_ends_after_hello_timeout_ms():
         with Connection(d.port) as kept, Connection(d.port, hello=False) as silent, Connection(d.port, hello=False) as half:
             half.write(aoi.encode(1, hello=pb.Hello(protocol_version=1))[:-1])
             for c in (silent, half):
-                for frame in c.frames_until_closed():
-                    assert kind(frame) == "error", frame
+                frames = c.frames_until_closed()
+                assert [kind(f) for f in frames] == ["error"], frames
+                assert frames[0].error.code == pb.CODE_UNAUTHENTICATED and "hello_timeout_ms = 200" in frames[0].error.text, frames
             kept.ping()
 
 
@@ -595,19 +596,62 @@ def bye_removes_what_the_session_owns_and_closes():
 @test
 def an_idle_connection_is_closed_and_ping_keeps_it():
     with Daemon(idle_timeout_ms=400) as d, Connection(d.port) as idle, Connection(d.port) as busy:
-        ended = False
+        ended, told = False, []
         for _ in range(400):
             busy.ping()
             try:
-                for frame in [idle.next(0.05)]:
-                    assert kind(frame) == "error", frame
+                told.append(idle.next(0.05))
             except Closed:
                 ended = True
                 break
             except TimeoutError:
                 pass
         assert ended, "still there after 20 s"
+        assert [kind(f) for f in told] == ["error"], told
+        assert told[0].error.code == pb.CODE_INVALID_ARGUMENT and "idle for 400 ms" in told[0].error.text, told
         busy.ping()
+
+
+@test
+def a_browser_is_told_at_once_that_this_is_no_http_server():
+    with Daemon(hello_timeout_ms=60000) as d, Connection(d.port, hello=False) as c:
+        c.write(b"GET / HTTP/1.1\r\n\r\n")
+        frames = c.frames_until_closed()
+        assert [f.error.code for f in frames] == [pb.CODE_MALFORMED] and "HTTP" in frames[0].error.text, frames
+
+
+@test
+def after_bye_nothing_is_left_unsent_and_the_log_says_so():
+    with Daemon() as d, Connection(d.port) as c:
+        c.send(bye=pb.Bye())
+        assert [kind(f) for f in c.frames_until_closed()] == ["ack"]
+        eventually(lambda: "reason=bye unsent_bytes=0" in d.log(), "the close is logged")
+
+
+@test
+def a_daemon_that_does_not_start_says_in_plain_words_what_to_do():
+    with Daemon() as d:
+        for args, status, words in (
+            (["--listen", "127.0.0.1:%d" % d.port], 1, "choose another one with --listen"),
+            (["--listen", "127.0.0.1:0", "--port-file", "/no/such/dir/port"], 1, "--port-file /no/such/dir/port: cannot be written"),
+            (["--set", "max_units=-1"], 2, "aoid: --set max_units = -1: must be between 1 and 1000000\n"),
+            (["--no-such-option"], 2, "aoid: try `aoid --help`\n"),
+            (["--config", "/no/such/file"], 2, "aoid: /no/such/file: No such file or directory\n"),
+        ):
+            ended = subprocess.run([AOID] + args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+            assert ended.returncode == status and words in ended.stdout.decode(), (args, ended)
+
+
+@test
+def refusals_are_logged_once_a_frame_at_level_debug():
+    with Daemon(log_level="debug") as d, Connection(d.port) as c:
+        c.send(batch=pb.Batch(space=S, commands=[aoi.flush(), aoi.flush()]))
+        c.next()
+        c.send(query=pb.Query(space=S, view=pb.ViewQuery(player=1)))
+        c.next()
+        lines = [line for line in d.log().splitlines() if "event=refused" in line]
+        assert len(lines) == 2 and all("code=UNKNOWN_SPACE" in line and "peer=127.0.0.1:" in line for line in lines), lines
+        assert "commands=2 index=0" in lines[0], lines
 
 
 @test

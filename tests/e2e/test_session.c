@@ -188,6 +188,104 @@ static void creating_a_space_twice_is_fine_only_with_if_absent_and_equal_setting
     rig_stop(&rig);
 }
 
+static void an_ack_comes_before_the_deltas_that_show_its_batch_but_behind_those_of_a_flush_in_it(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, NULL);
+    struct client *a = rig_client(&rig);
+    libaoi_create_space(a->c, SPACE, &(struct libaoi_settings){.flush_ms = 1}, false);
+    add(a, SPACE, 1, 0, 0, 10);
+    libaoi_subscribe(a->c, SPACE, P, 1, true);
+    client_ok(a);
+    assert_int_equal(a->told_at_ack, 0);
+    for (int i = 0; i < 1000 && !a->told.n; i++) client_linger(a, 5);
+    expect_told(a, SPACE, P, "E1");
+    for (int i = 0; i < 50; i++) {
+        client_forget(a);
+        move(a, SPACE, 1, (float)i + 1, 0);
+        libaoi_flush(a->c, SPACE, 77);
+        client_ok(a);
+        assert_int_equal(a->told_at_ack, 1);
+        assert_int_equal(a->told.at[0].tag, 77);
+    }
+    client_forget(a);
+    libaoi_close_player(a->c, SPACE, P);
+    client_ok(a);
+    assert_int_equal(a->told_at_ack, 0);
+    client_catch_up(a); /* without a flush */
+    expect_told(a, SPACE, P, "C");
+    rig_stop(&rig);
+}
+
+static void who_says_nothing_for_too_long_is_closed_and_who_pings_is_not(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (const char *[]){"idle_timeout_ms=1000", NULL});
+    char error[300];
+    struct client *alive = rig_client(&rig), *listens = rig_client(&rig);
+    struct libaoi *silent = libaoi_connect(&(struct libaoi_options){.address = rig.daemon.address, .no_ping = true}, error, sizeof error);
+    assert_non_null(silent);
+    /* a stale refusal, which is not why it will be closed */
+    float radius = -1, center[3] = {0};
+    struct libaoi_rows rows;
+    assert_int_equal(libaoi_query_radius(silent, SPACE, center, radius, 0, 0, 0, TIMEOUT_MS, &rows), LIBAOI_EREFUSED);
+    assert_int_equal(libaoi_refused_code(silent), LIBAOI_UNKNOWN_SPACE);
+    int status = 0;
+    for (int i = 0; i < 600 && status >= 0; i++) {
+        client_catch_up(alive);
+        assert_true(libaoi_poll(listens->c, 0) >= 0); /* never anything but this: it pings by itself */
+        status = libaoi_poll(silent, 100);
+    }
+    assert_int_equal(status, LIBAOI_ECLOSED);
+    assert_string_equal(libaoi_error(silent),
+                        "the daemon closed the connection: INVALID_ARGUMENT: idle for 1000 ms (idle_timeout_ms): send a Ping more "
+                        "often, also where there is nothing but deltas to wait for");
+    assert_int_equal(libaoi_refused_code(silent), LIBAOI_INVALID_ARGUMENT);
+    libaoi_close(silent);
+    client_catch_up(alive);
+    client_end(alive);
+    for (int i = 0; i < 2; i++) assert_int_equal(libaoi_poll(listens->c, 1200), 0); /* also while it waits */
+    client_catch_up(listens);
+    assert_true(rig_logged(&rig, "reason=idle"));
+    rig_stop(&rig);
+}
+
+static void a_ping_after_the_ack_of_a_flush_is_answered_behind_its_deltas(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (const char *[]){"max_frame_bytes=8KiB", NULL}); /* so that a delta comes in parts */
+    struct client *by = rig_client(&rig), *watchers[3];
+    const float min[3] = {-1000, -1000}, max[3] = {1000, 1000};
+    make_space(by, SPACE, LIBAOI_GRID);
+    for (uint64_t id = 1; id <= 500; id++) add(by, SPACE, id, (float)id, 0, 0);
+    client_ok(by);
+    for (uint64_t w = 0; w < 3; w++) {
+        watchers[w] = rig_client(&rig);
+        for (uint64_t p = 1; p <= 10; p++) libaoi_set_viewport(watchers[w]->c, SPACE, 100 * w + p, min, max);
+        client_ok(watchers[w]);
+    }
+    for (uint64_t tag = 1; tag <= 10; tag++) {
+        for (uint64_t id = 1; id <= 500; id++) move(by, SPACE, id, (float)id, (float)tag);
+        libaoi_flush(by->c, SPACE, tag);
+        client_ok(by);
+        assert_false(by->pending);
+        for (uint64_t w = 0; w < 3; w++) {
+            client_catch_up(watchers[w]);
+            for (uint64_t p = 1; p <= 10; p++) {
+                const struct libaoi_view *view = libaoi_view(watchers[w]->c, SPACE, 100 * w + p);
+                assert_non_null(view);
+                assert_int_equal(view->tag, tag);
+                assert_false(view->partial);
+                assert_int_equal(view->n, 500);
+            }
+        }
+    }
+    rig_stop(&rig);
+}
+
 /* CASES row 27 */
 static void limits_are_refused_and_what_was_there_still_works(void **state)
 {
@@ -266,7 +364,10 @@ static void a_view_that_grows_by_fifty_thousand_comes_in_legal_parts(void **stat
     struct client *mover = rig_client(&rig), *eye = rig_client(&rig), *other = rig_client(&rig);
     libaoi_create_space(mover->c, SPACE, &(struct libaoi_settings){.extra = true}, false);
     eye->record = false;
-    for (uint64_t id = 1; id <= 50000; id++) add(mover, SPACE, id, (float)(id % 250) * 100 + 50, (float)(id / 250) * 100 + 50, 0);
+    for (uint64_t id = 1; id <= 50000; id++) {
+        uint64_t row = id / 250;
+        add(mover, SPACE, id, (float)(id % 250) * 100 + 50, (float)row * 100 + 50, 0);
+    }
     add(mover, SPACE, 100000, 0, 0, 10);
     client_ok(mover);
     libaoi_subscribe(eye->c, SPACE, P, 100000, false);
@@ -359,7 +460,8 @@ static void the_client_cuts_batches_into_frames_that_the_daemon_takes(void **sta
     for (uint64_t i = 0; i < N; i++) {
         ids[i] = i + 1;
         x[i] = (float)(i % 100);
-        y[i] = (float)(i / 100);
+        uint64_t row = i / 100;
+        y[i] = (float)row;
         extra[i] = (uint32_t)i;
         const struct libaoi_entity e = {.id = ids[i], .pos = {1, 1}, .payload = payload, .payload_len = i % 100 ? i % 7 : 4096};
         assert_int_equal(libaoi_add(a->c, SPACE, LIBAOI_ADD_NEW, &e), 0);
@@ -420,6 +522,9 @@ int main(void)
         cmocka_unit_test(a_space_that_is_destroyed_closes_its_players),
         cmocka_unit_test(a_player_belongs_to_who_first_names_it_and_is_new_when_opened_again),
         cmocka_unit_test(creating_a_space_twice_is_fine_only_with_if_absent_and_equal_settings),
+        cmocka_unit_test(an_ack_comes_before_the_deltas_that_show_its_batch_but_behind_those_of_a_flush_in_it),
+        cmocka_unit_test(who_says_nothing_for_too_long_is_closed_and_who_pings_is_not),
+        cmocka_unit_test(a_ping_after_the_ack_of_a_flush_is_answered_behind_its_deltas),
         cmocka_unit_test(limits_are_refused_and_what_was_there_still_works),
         cmocka_unit_test(a_timed_space_tells_changes_while_they_go_on_and_rests_when_they_stop),
         cmocka_unit_test(a_view_that_grows_by_fifty_thousand_comes_in_legal_parts),

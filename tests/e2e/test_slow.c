@@ -32,7 +32,8 @@ static void begin(const char *const *options, uint32_t index, uint32_t flush_ms)
     for (int i = 0; i < ENTITIES; i++) {
         ids[i] = (uint64_t)i + 1;
         x[i] = (float)(i % 20);
-        y[i] = (float)(i / 20);
+        int row = i / 20;
+        y[i] = (float)row;
         add(mover, SPACE, ids[i], x[i], y[i], 0);
     }
     client_ok(mover);
@@ -47,7 +48,8 @@ static void move_all(int round)
 {
     for (int i = 0; i < ENTITIES; i++) {
         x[i] = (float)((i + round) % 20) + (float)(round % 7) / 8;
-        y[i] = (float)((i + round) / 20 % 15);
+        int row = (i + round) / 20 % 15;
+        y[i] = (float)row;
     }
     libaoi_move(mover->c, SPACE, ENTITIES, ids, x, y, NULL, NULL);
     client_ok(mover);

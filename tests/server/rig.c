@@ -27,21 +27,25 @@ int rig_setup(void **state)
     char err[CONFIG_ERROR_MAX];
     config_init(&rig->config);
     assert_int_equal(config_set(&rig->config, "space.77.flush_ms=10", err), 0);
+    static const char *const limits_set[] = {"max_spaces=10",   "max_entities=1000", "max_players=1000",
+                                             "max_units=10",    "max_payload=100",   "max_radius=512",
+                                             "max_overrides=5", "max_message=50",    "max_messages_per_flush=20"};
+    for (size_t i = 0; i < sizeof limits_set / sizeof *limits_set; i++) assert_int_equal(config_set(&rig->config, limits_set[i], err), 0);
     assert_int_equal(config_check(&rig->config, err), 0);
     assert_int_equal(uv_loop_init(&rig->loop), 0);
     rig->out_limits = (struct outbox_limits){.soft_bytes = 100000, .hard_bytes = 200000, .slack_bytes = 5000};
     rig->sessions.metrics = &rig->metrics;
     rig->metrics.connections = 3;
     deliver_init(&rig->deliver, &rig->sessions, (size_t)rig->config.max_frame_bytes);
-    const struct aoi_limits limits = {.max_spaces = 10,
-                                      .max_entities = 1000,
-                                      .max_players = 1000,
-                                      .max_units = 10,
-                                      .max_payload = 100,
-                                      .max_radius = 512,
-                                      .max_overrides = 5,
-                                      .max_message = 50,
-                                      .max_messages = 20};
+    const struct aoi_limits limits = {.max_spaces = rig->config.max_spaces,
+                                      .max_entities = rig->config.max_entities,
+                                      .max_players = rig->config.max_players,
+                                      .max_units = rig->config.max_units,
+                                      .max_payload = rig->config.max_payload,
+                                      .max_radius = rig->config.max_radius,
+                                      .max_overrides = rig->config.max_overrides,
+                                      .max_message = rig->config.max_message,
+                                      .max_messages = rig->config.max_messages_per_flush};
     const struct aoi_sink sink = deliver_sink(&rig->deliver);
     rig->world = aoi_world_new(&limits, &sink);
     flusher_init(&rig->flusher, &rig->loop, rig->world, after, rig);

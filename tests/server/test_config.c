@@ -222,7 +222,13 @@ static void values_out_of_range_or_of_the_wrong_kind_are_refused(void **state)
     set_refused("flush_ms=1", "which space?");
     set_refused("space.1.max_units=1", "unknown option max_units");
     set_refused("space..flush_ms=1", "a space needs a name");
-    refused("[space 1]\nbounds = 1 1 0 0\n", "f:1: [space 1]: ");
+    set_refused("max_units=-1", "max_units = -1: must be between 1 and 1000000");
+    set_refused("max_units=99999999999999999999", "must be between 1 and 1000000");
+    set_refused("out_soft_bytes=99999999999GiB", "must be between 8192 and 1073741824");
+    set_refused("flush=1", "unknown option flush");
+    refused("[space 1]\n\nbounds = 1 1 0 2\n", "f:3: bounds = 1 1 0 2: min_x is above max_x");
+    refused("[limits]\nmax_units = 7 # not so many\n",
+            "f:2: max_units = 7 # not so many: is not a whole number; a comment behind a value begins with ` ;`");
 }
 
 static void options_that_contradict_each_other_are_refused(void **state)
@@ -318,6 +324,10 @@ static void the_command_line_refuses_what_it_does_not_know(void **state)
     struct args args;
     struct config config;
     assert_int_equal(parse(&args, &config, "extra", NULL, NULL, NULL), -1);
+    assert_string_equal(err, "extra: not an option; try `aoid --help`");
+    config_clear(&config);
+    assert_int_equal(parse(&args, &config, "--set", "max_units=0", NULL, NULL), -1);
+    assert_string_equal(err, "--set max_units = 0: must be between 1 and 1000000");
     config_clear(&config);
     assert_int_equal(parse(&args, &config, "--listen", "0.0.0.0:1", NULL, NULL), -1);
     config_clear(&config);

@@ -1,4 +1,5 @@
 /* test_dispatch.c: what frames, commands and queries do and answer, without sockets. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -366,24 +367,157 @@ static void queries_answer_or_say_why_not(void **state)
     static const struct {
         struct codec_query query;
         enum codec_code code;
+        const char *text; /* NULL: whatever */
     } refused[] = {
-        {{.kind = CODEC_QUERY_AABB, .has_box = true}, CODEC_INVALID_ARGUMENT},
-        {{.space = 2, .kind = CODEC_QUERY_AABB, .has_box = true}, CODEC_UNKNOWN_SPACE},
-        {{.space = 1, .kind = CODEC_QUERY_AABB}, CODEC_INVALID_ARGUMENT},
-        {{.space = 1, .kind = CODEC_QUERY_COUNT}, CODEC_INVALID_ARGUMENT},
-        {{.space = 1, .kind = CODEC_QUERY_COUNT, .has_box = true, .min = {1}}, CODEC_INVALID_ARGUMENT},
-        {{.space = 1, .kind = CODEC_QUERY_RADIUS, .radius = -1}, CODEC_INVALID_ARGUMENT},
-        {{.space = 1, .kind = CODEC_QUERY_GET_ENTITY, .id = 8}, CODEC_UNKNOWN_ENTITY},
-        {{.space = 1, .kind = CODEC_QUERY_GET_ENTITY}, CODEC_INVALID_ARGUMENT},
-        {{.space = 1, .kind = CODEC_QUERY_VIEW, .id = 8}, CODEC_UNKNOWN_PLAYER},
-        {{.space = 2, .kind = CODEC_QUERY_STATS}, CODEC_UNKNOWN_SPACE},
+        {{.kind = CODEC_QUERY_AABB, .has_box = true}, CODEC_INVALID_ARGUMENT, "the space id is 0; ids begin at 1"},
+        {{.space = 2, .kind = CODEC_QUERY_AABB, .has_box = true}, CODEC_UNKNOWN_SPACE, NULL},
+        {{.space = 1, .kind = CODEC_QUERY_AABB}, CODEC_INVALID_ARGUMENT, "the box is not set"},
+        {{.space = 1, .kind = CODEC_QUERY_COUNT}, CODEC_INVALID_ARGUMENT, "the box is not set"},
+        {{.space = 1, .kind = CODEC_QUERY_COUNT, .has_box = true, .min = {1}}, CODEC_INVALID_ARGUMENT, "min_x is 1, above max_x, which is 0"},
+        {{.space = 1, .kind = CODEC_QUERY_RADIUS, .radius = -1}, CODEC_INVALID_ARGUMENT, "radius is -1; it must not be negative"},
+        {{.space = 1, .kind = CODEC_QUERY_GET_ENTITY, .id = 8}, CODEC_UNKNOWN_ENTITY, NULL},
+        {{.space = 1, .kind = CODEC_QUERY_GET_ENTITY}, CODEC_INVALID_ARGUMENT, "the entity id is 0; ids begin at 1"},
+        {{.space = 1, .kind = CODEC_QUERY_VIEW, .id = 8}, CODEC_UNKNOWN_PLAYER, NULL},
+        {{.space = 2, .kind = CODEC_QUERY_STATS}, CODEC_UNKNOWN_SPACE, NULL},
     };
     for (size_t i = 0; i < COUNT(refused); i++) {
         f = rig_ask(rig, s, refused[i].query);
         assert_int_equal(f->kind, CODEC_ERROR);
         assert_int_equal(f->reply_to, s->last_seq);
         assert_string_equal(codec_code_name((int)f->u.error.code), codec_code_name(refused[i].code));
+        if (refused[i].text != NULL) assert_string_equal(f->u.error.text, refused[i].text);
     }
+}
+
+/* Runs one command in a space with bounds, which must be refused with this text in its error. */
+static void expect_text(struct rig *rig, struct session *s, struct codec_command command, enum codec_code code, const char *text)
+{
+    rig_batch(rig, s, s->last_seq + 1, 1, &command);
+    const struct codec_server_frame *ack = rig_take(rig, s);
+    assert_int_equal(ack->kind, CODEC_ACK);
+    assert_int_equal(ack->u.ack.errors_total, 1);
+    assert_string_equal(codec_code_name((int)ack->u.ack.errors[0].code), codec_code_name(code));
+    assert_string_equal(ack->u.ack.errors[0].text, text);
+}
+
+#define REFUSED(code, text, ...) expect_text(rig, s, ((struct codec_command[]){__VA_ARGS__})[0], CODEC_##code, text)
+
+static void a_refusal_names_the_argument_that_is_wrong(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    static const uint64_t ids[] = {5, 0};
+    static const float at[] = {1, INFINITY};
+    rig_hello(rig, s);
+    BATCH(rig, s, 0, CREATE_WITH(.dimensions = 3, .bounded = true, .min = {-100, -100, -100}, .max = {100, 100, 100}), ADD(5, 0, 0), SUBSCRIBE(9, 5));
+    REFUSED(INVALID_ARGUMENT, "the entity id is 0; ids begin at 1", ADD(0, 0, 0));
+    REFUSED(INVALID_ARGUMENT, "y is NaN, not a finite number", ADD(6, 0, NAN));
+    REFUSED(OUT_OF_BOUNDS, "x is 101, outside the bounds of the space: -100 to 100", ADD(6, 101, 0));
+    REFUSED(OUT_OF_BOUNDS, "y is -20000000, beyond +-16777216", ADD(6, 0, -2e7f));
+    REFUSED(INVALID_ARGUMENT, "radius is -1; it must not be negative", {.kind = CODEC_SET_RADIUS, .u.set_radius = {.id = 5, .radius = -1}});
+    REFUSED(INVALID_ARGUMENT, "radius is 513, over max_radius = 512", {.kind = CODEC_SET_RADIUS, .u.set_radius = {.id = 5, .radius = 513}});
+    REFUSED(INVALID_ARGUMENT, "the entity id is 0; ids begin at 1", {.kind = CODEC_REMOVE_ENTITIES, .u.remove_entities = {.id_n = 1, .id = ids + 1}});
+    REFUSED(INVALID_ARGUMENT, "z is infinite, not a finite number",
+            {.kind = CODEC_MOVE_ENTITIES, .u.move_entities = {.id_n = 1, .x_n = 1, .y_n = 1, .z_n = 1, .id = ids, .x = at, .y = at, .z = at + 1}});
+    REFUSED(INVALID_ARGUMENT, "columns of different lengths: 1 ids, 1 x, 1 y, 0 z, 0 extra; in a 3D space z is needed",
+            {.kind = CODEC_MOVE_ENTITIES, .u.move_entities = {.id_n = 1, .x_n = 1, .y_n = 1, .id = ids, .x = at, .y = at}});
+    REFUSED(INVALID_ARGUMENT, "the player id is 0; ids begin at 1", OPEN_PLAYER(0));
+    REFUSED(INVALID_ARGUMENT, "min_y is 3, above max_y, which is 2",
+            {.kind = CODEC_SET_VIEWPORT, .u.set_viewport = {.player = 9, .min = {0, 3, 0}, .max = {1, 2, 0}}});
+    REFUSED(INVALID_ARGUMENT, "max_z is infinite, not a finite number",
+            {.kind = CODEC_SET_VIEWPORT, .u.set_viewport = {.player = 9, .max = {1, 2, INFINITY}}});
+    BATCH(rig, s, 0, ADD(7, 1, 1));
+    REFUSED(UNKNOWN_ENTITY, "the player is not subscribed to this entity", {.kind = CODEC_UNSUBSCRIBE, .u.unsubscribe = {.player = 9, .entity = 7}});
+    REFUSED(UNKNOWN_ENTITY, "there is no such entity", {.kind = CODEC_UNSUBSCRIBE, .u.unsubscribe = {.player = 9, .entity = 8}});
+}
+
+static void a_refusal_names_the_limit_that_is_reached(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    static char payload[101];
+    rig_hello(rig, s);
+    BATCH(rig, s, 0, CREATE(0));
+    for (uint64_t id = 1; id <= 1000; id++) BATCH(rig, s, 0, ADD(id, 0, 0), OPEN_PLAYER(id));
+    for (uint64_t id = 1; id <= 10; id++) BATCH(rig, s, 0, SUBSCRIBE(1, id));
+    REFUSED(LIMIT_EXCEEDED, "the space has max_entities = 1000 entities already", ADD(1001, 0, 0));
+    REFUSED(LIMIT_EXCEEDED, "the payload has 101 bytes, over max_payload = 100",
+            {.kind = CODEC_SET_PAYLOAD, .u.set_payload = {.id = 1, .payload = payload, .payload_len = sizeof payload}});
+    REFUSED(LIMIT_EXCEEDED, "the space has max_players = 1000 players already", OPEN_PLAYER(1001));
+    REFUSED(LIMIT_EXCEEDED, "the space has max_players = 1000 players already", SUBSCRIBE(1001, 1));
+    REFUSED(LIMIT_EXCEEDED, "the player has max_units = 10 units already", SUBSCRIBE(1, 11));
+    for (uint64_t id = 100; id < 110; id++) {
+        struct codec_command create = CREATE(0);
+        const struct codec_client_frame frame = {.seq = s->last_seq + 1, .kind = CODEC_BATCH, .u.batch = {id, 1, &create}};
+        rig_frame(rig, s, &frame);
+        const struct codec_server_frame *ack = rig_take(rig, s);
+        assert_int_equal(ack->u.ack.errors_total, id >= 108);
+        if (id >= 108) assert_string_equal(ack->u.ack.errors[0].text, "there are max_spaces = 10 spaces already");
+    }
+}
+
+#define OTHER(...)                                                                 \
+    {                                                                              \
+        .kind = CODEC_CREATE_SPACE, .u.create_space = &(struct codec_create_space) \
+        {                                                                          \
+            .if_absent = true, .settings = { __VA_ARGS__ }                         \
+        }                                                                          \
+    }
+
+static void a_space_that_is_there_says_in_what_it_differs(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    rig_hello(rig, s);
+    BATCH(rig, s, 0, CREATE_WITH(.bounded = true, .max = {9, 9}, .flush_ms = 5));
+    REFUSED(DUPLICATE_SPACE, "the space exists already; with if_absent that is no error where its settings are equal", CREATE(5));
+    REFUSED(DUPLICATE_SPACE, "the space exists with dimensions 2, not 3", OTHER(.dimensions = 3));
+    REFUSED(DUPLICATE_SPACE, "the space exists with index grid, not crosslist", OTHER(.index = AOI_INDEX_CROSSLIST));
+    REFUSED(DUPLICATE_SPACE, "the space exists with shape box, not cells", OTHER(.shape = AOI_SHAPE_CELLS));
+    REFUSED(DUPLICATE_SPACE, "the space exists with cell_size 32, not 0.5", OTHER(.cell_size = 0.5));
+    REFUSED(DUPLICATE_SPACE, "the space exists with cell_range 1, not 2", OTHER(.cell_range = 2));
+    REFUSED(DUPLICATE_SPACE, "the space exists with bounds, not without", OTHER(.flush_ms = 5));
+    REFUSED(DUPLICATE_SPACE, "the space exists with bounds of y from 0 to 9, not from 0 to 8", OTHER(.bounded = true, .max = {9, 8}));
+    REFUSED(DUPLICATE_SPACE, "the space exists without extra", OTHER(.bounded = true, .max = {9, 9}, .extra = true));
+    REFUSED(DUPLICATE_SPACE, "the space exists with flush_ms 5, not 6", OTHER(.bounded = true, .max = {9, 9}, .flush_ms = 6));
+    REFUSED(DUPLICATE_SPACE, "the space exists, but not as a persistent one",
+            OTHER(.bounded = true, .max = {9, 9}, .flush_ms = 5, .persistent = true));
+    struct codec_command destroy = DESTROY;
+    const struct codec_client_frame frame = {.seq = s->last_seq + 1, .kind = CODEC_BATCH, .u.batch = {77, 1, &destroy}};
+    rig_frame(rig, s, &frame);
+    const struct codec_server_frame *ack = rig_take(rig, s);
+    assert_int_equal(ack->u.ack.errors[0].code, CODEC_NOT_OWNER);
+    assert_string_equal(ack->u.ack.errors[0].text, "a space of the configuration cannot be destroyed");
+}
+
+static void the_numbers_of_one_space_are_its_own(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    rig_hello(rig, s);
+    BATCH(rig, s, 0, CREATE(0), ADD(1, 0, 0));
+    const struct codec_stats *stats = &rig_ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_STATS})->u.result.stats;
+    assert_int_equal(stats->spaces, 1);
+    assert_int_equal(stats->core.entities, 1);
+    assert_int_equal(stats->connections, 0);
+    assert_int_equal(stats->frames_in, 0);
+    stats = &rig_ask(rig, s, (struct codec_query){.kind = CODEC_QUERY_STATS})->u.result.stats;
+    assert_int_equal(stats->spaces, 2);
+    assert_int_equal(stats->connections, 3);
+    assert_true(stats->frames_in > 0);
+}
+
+static void a_first_frame_whose_length_is_no_varint_is_told_so(void **state)
+{
+    struct rig *rig = *state;
+    dispatch_frame(&rig->dispatch, &rig->session[0], "", 0);
+    const struct codec_server_frame *error = rig_take(rig, &rig->session[0]);
+    assert_int_equal(error->u.error.code, CODEC_UNAUTHENTICATED);
+    assert_non_null(strstr(error->u.error.text, "written as a varint"));
+    dispatch_frame(&rig->dispatch, &rig->session[1], "\0\0\0\x12", 4);
+    error = rig_take(rig, &rig->session[1]);
+    assert_int_equal(error->u.error.code, CODEC_MALFORMED);
+    assert_non_null(strstr(error->u.error.text, "written as a varint"));
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
@@ -406,6 +540,11 @@ int main(void)
         TEST(skipped_players_leave_work_and_the_hard_limit_closes),
         TEST(draining_refuses_commands_and_answers_the_rest),
         TEST(queries_answer_or_say_why_not),
+        TEST(a_refusal_names_the_argument_that_is_wrong),
+        TEST(a_refusal_names_the_limit_that_is_reached),
+        TEST(a_space_that_is_there_says_in_what_it_differs),
+        TEST(the_numbers_of_one_space_are_its_own),
+        TEST(a_first_frame_whose_length_is_no_varint_is_told_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

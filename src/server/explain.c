@@ -1,0 +1,243 @@
+/* explain.c: why a command or a query was refused: a sentence that names what is wrong with it. */
+#include "server/explain.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT_MAX 200
+
+static const char *const axes[] = {"x", "y", "z"};
+
+static uint32_t axes_of(const struct aoi_space *space)
+{
+    return aoi_space_settings(space)->dimensions == 3 ? 3 : 2;
+}
+
+/* NULL where the frame has used up its arena: the caller has a literal for that. */
+__attribute__((format(printf, 2, 3))) static const char *say(struct dispatch *d, const char *format, ...)
+{
+    char text[TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    char *kept = arena_alloc(&d->arena, strlen(text) + 1);
+    return kept != NULL ? strcpy(kept, text) : NULL; /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): just so much was allocated */
+}
+
+/* ------------------------------------------------------------------------------------------------------------- one argument each; NULL: it is fine */
+
+static const char *entity_fault(uint64_t id)
+{
+    return id == 0 ? "the entity id is 0; ids begin at 1" : NULL;
+}
+
+static const char *player_fault(uint64_t id)
+{
+    return id == 0 ? "the player id is 0; ids begin at 1" : NULL;
+}
+
+static const char *number_fault(struct dispatch *d, const char *prefix, const char *name, float value)
+{
+    return isfinite(value) ? NULL : say(d, "%s%s is %s, not a finite number", prefix, name, isnan(value) ? "NaN" : "infinite");
+}
+
+static const char *position_fault(struct dispatch *d, const struct aoi_space *space, const float pos[3])
+{
+    const struct aoi_settings *set = aoi_space_settings(space);
+    const char *fault = NULL;
+    for (uint32_t a = 0; a < axes_of(space) && fault == NULL; a++) fault = number_fault(d, "", axes[a], pos[a]);
+    for (uint32_t a = 0; a < axes_of(space) && fault == NULL; a++) {
+        if (fabsf(pos[a]) > AOI_COORD_MAX)
+            fault = say(d, "%s is %.9g, beyond +-16777216", axes[a], (double)pos[a]);
+        else if (set->bounded && (pos[a] < set->min[a] || pos[a] > set->max[a]))
+            fault = say(d, "%s is %.9g, outside the bounds of the space: %.9g to %.9g", axes[a], (double)pos[a], (double)set->min[a],
+                        (double)set->max[a]);
+    }
+    return fault;
+}
+
+static const char *radius_fault(struct dispatch *d, float radius, float most)
+{
+    if (!isfinite(radius)) return number_fault(d, "", "radius", radius);
+    if (radius < 0) return say(d, "radius is %.9g; it must not be negative", (double)radius);
+    return most > 0 && radius > most ? say(d, "radius is %.9g, over max_radius = %.9g", (double)radius, (double)most) : NULL;
+}
+
+static const char *box_fault(struct dispatch *d, const struct aoi_space *space, const float min[3], const float max[3])
+{
+    const char *fault = NULL;
+    for (uint32_t a = 0; a < axes_of(space) && fault == NULL; a++) {
+        fault = number_fault(d, "min_", axes[a], min[a]);
+        if (fault == NULL) fault = number_fault(d, "max_", axes[a], max[a]);
+        if (fault == NULL && min[a] > max[a])
+            fault = say(d, "min_%s is %.9g, above max_%s, which is %.9g", axes[a], (double)min[a], axes[a], (double)max[a]);
+    }
+    return fault;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- commands, by what the core said */
+
+static const char *move_fault(struct dispatch *d, const struct aoi_space *space, const struct codec_command *command, size_t item)
+{
+    const float pos[3] = {command->u.move_entities.x[item], command->u.move_entities.y[item],
+                          command->u.move_entities.z_n > 0 ? command->u.move_entities.z[item] : 0.0f};
+    const char *fault = entity_fault(command->u.move_entities.id[item]);
+    return fault != NULL ? fault : position_fault(d, space, pos);
+}
+
+/* INVALID_ARGUMENT and OUT_OF_BOUNDS. */
+static const char *argument_fault(struct dispatch *d, const struct aoi_space *space, const struct codec_command *command, size_t item)
+{
+    const char *fault = NULL;
+    float max_radius = d->config->max_radius;
+    switch (command->kind) {
+    case CODEC_ADD_ENTITY:
+        fault = entity_fault(command->u.add_entity.entity.id);
+        if (fault == NULL) fault = radius_fault(d, command->u.add_entity.entity.radius, max_radius);
+        return fault != NULL ? fault : position_fault(d, space, command->u.add_entity.entity.pos);
+    case CODEC_MOVE_ENTITIES: return move_fault(d, space, command, item);
+    case CODEC_REMOVE_ENTITIES: return entity_fault(command->u.remove_entities.id[item]);
+    case CODEC_SET_RADIUS:
+        fault = entity_fault(command->u.set_radius.id);
+        return fault != NULL ? fault : radius_fault(d, command->u.set_radius.radius, max_radius);
+    case CODEC_SET_LAYERS: return entity_fault(command->u.set_layers.id);
+    case CODEC_SET_PAYLOAD: return entity_fault(command->u.set_payload.id);
+    case CODEC_OPEN_PLAYER: return player_fault(command->u.open_player.player);
+    case CODEC_CLOSE_PLAYER: return player_fault(command->u.close_player.player);
+    case CODEC_SUBSCRIBE:
+    case CODEC_UNSUBSCRIBE:
+        fault = player_fault(command->u.subscribe.player);
+        return fault != NULL ? fault : entity_fault(command->u.subscribe.entity);
+    case CODEC_SET_VIEWPORT:
+        fault = player_fault(command->u.set_viewport.player);
+        return fault != NULL ? fault : box_fault(d, space, command->u.set_viewport.min, command->u.set_viewport.max);
+    case CODEC_CLEAR_VIEWPORT: return player_fault(command->u.clear_viewport.player);
+    default: return NULL;
+    }
+}
+
+static const char *payload_over(struct dispatch *d, size_t len)
+{
+    return len > d->config->max_payload ? say(d, "the payload has %zu bytes, over max_payload = %u", len, d->config->max_payload) : NULL;
+}
+
+static const char *limit_fault(struct dispatch *d, aoi_owner owner, struct aoi_space *space, const struct codec_command *command)
+{
+    const char *fault = NULL;
+    switch (command->kind) {
+    case CODEC_CREATE_SPACE: return say(d, "there are max_spaces = %u spaces already", d->config->max_spaces);
+    case CODEC_ADD_ENTITY:
+        fault = payload_over(d, command->u.add_entity.entity.payload_len);
+        return fault != NULL ? fault : say(d, "the space has max_entities = %u entities already", d->config->max_entities);
+    case CODEC_SET_PAYLOAD: return payload_over(d, command->u.set_payload.payload_len);
+    case CODEC_SUBSCRIBE:
+        /* it is not subscribed, else there were no limit to pass: this changes nothing, and tells whether the player is there */
+        if (aoi_unsubscribe(space, owner, command->u.subscribe.player, command->u.subscribe.entity) != AOI_ENOPLAYER)
+            return say(d, "the player has max_units = %u units already", d->config->max_units);
+        break;
+    case CODEC_OPEN_PLAYER:
+    case CODEC_SET_VIEWPORT: break;
+    default: return NULL;
+    }
+    return say(d, "the space has max_players = %u players already", d->config->max_players);
+}
+
+/* The first setting in which the space that is there differs. */
+static const char *settings_fault(struct dispatch *d, const struct aoi_space *space, const struct codec_command *command)
+{
+    static const char *const indexes[] = {"?", "grid", "crosslist"}, *const shapes[] = {"?", "box", "sphere", "cells"};
+    struct aoi_settings want = command->u.create_space->settings;
+    const struct aoi_settings *is = aoi_space_settings(space);
+    const char *why;
+    if (!command->u.create_space->if_absent) return "the space exists already; with if_absent that is no error where its settings are equal";
+    if (aoi_settings_check(&want, &why) != AOI_OK) return why;
+    if (is->dimensions != want.dimensions) return say(d, "the space exists with dimensions %u, not %u", is->dimensions, want.dimensions);
+    if (is->index != want.index) return say(d, "the space exists with index %s, not %s", indexes[is->index], indexes[want.index]);
+    if (is->shape != want.shape) return say(d, "the space exists with shape %s, not %s", shapes[is->shape], shapes[want.shape]);
+    if (is->cell_size != want.cell_size) return say(d, "the space exists with cell_size %.17g, not %.17g", is->cell_size, want.cell_size);
+    if (is->cell_range != want.cell_range) return say(d, "the space exists with cell_range %u, not %u", is->cell_range, want.cell_range);
+    if (is->bounded != want.bounded) return is->bounded ? "the space exists with bounds, not without" : "the space exists without bounds";
+    for (uint32_t a = 0; is->bounded && a < axes_of(space); a++)
+        if (is->min[a] != want.min[a] || is->max[a] != want.max[a])
+            return say(d, "the space exists with bounds of %s from %.9g to %.9g, not from %.9g to %.9g", axes[a], (double)is->min[a],
+                       (double)is->max[a], (double)want.min[a], (double)want.max[a]);
+    if (is->extra != want.extra) return is->extra ? "the space exists with extra, not without" : "the space exists without extra";
+    if (is->flush_ms != want.flush_ms) return say(d, "the space exists with flush_ms %u, not %u", is->flush_ms, want.flush_ms);
+    if (is->leave_margin != want.leave_margin)
+        return say(d, "the space exists with leave_margin %.9g, not %.9g", (double)is->leave_margin, (double)want.leave_margin);
+    if (is->min_stay_ms != want.min_stay_ms) return say(d, "the space exists with min_stay_ms %u, not %u", is->min_stay_ms, want.min_stay_ms);
+    if (is->max_view != want.max_view) return say(d, "the space exists with max_view %u, not %u", is->max_view, want.max_view);
+    if (is->max_enter_per_flush != want.max_enter_per_flush)
+        return say(d, "the space exists with max_enter_per_flush %u, not %u", is->max_enter_per_flush, want.max_enter_per_flush);
+    if (is->persistent != want.persistent)
+        return is->persistent ? "the space exists as a persistent one" : "the space exists, but not as a persistent one";
+    return "the space exists with other update_tiers";
+}
+
+const char *explain_command(struct dispatch *dispatch, const struct session *session, struct aoi_space *space, const struct codec_command *command,
+                            size_t item, int status)
+{
+    const char *fault = NULL;
+    struct aoi_entity entity;
+    switch (status) {
+    case AOI_EINVAL:
+    case AOI_EBOUNDS: fault = space != NULL ? argument_fault(dispatch, space, command, item) : NULL; break;
+    case AOI_ELIMIT: fault = limit_fault(dispatch, session->owner, space, command); break;
+    case AOI_EDUPSPACE: fault = settings_fault(dispatch, space, command); break;
+    case AOI_EOWNER:
+        if (command->kind == CODEC_DESTROY_SPACE && aoi_space_owner(space) == 0 && !aoi_space_settings(space)->persistent)
+            fault = "a space of the configuration cannot be destroyed";
+        break;
+    case AOI_ENOENTITY:
+        if (command->kind == CODEC_UNSUBSCRIBE && aoi_entity_get(space, command->u.unsubscribe.entity, &entity) == AOI_OK)
+            fault = "the player is not subscribed to this entity";
+        break;
+    default: break;
+    }
+    return fault != NULL ? fault : dispatch_text(-status);
+}
+
+const char *explain_columns(struct dispatch *dispatch, const struct aoi_space *space, const struct codec_command *command)
+{
+    size_t z_n = command->u.move_entities.z_n;
+    const char *hint = z_n == 0 && aoi_space_settings(space)->dimensions == 3 ? "; in a 3D space z is needed" : "";
+    const char *text = say(dispatch, "columns of different lengths: %zu ids, %zu x, %zu y, %zu z, %zu extra%s", command->u.move_entities.id_n,
+                           command->u.move_entities.x_n, command->u.move_entities.y_n, z_n, command->u.move_entities.extra_n, hint);
+    return text != NULL ? text : "columns of different lengths";
+}
+
+/* ------------------------------------------------------------------------------------------------------------- queries and first frames */
+
+static const char *query_fault(struct dispatch *d, const struct aoi_space *space, const struct codec_query *query)
+{
+    switch (query->kind) {
+    case CODEC_QUERY_AABB:
+    case CODEC_QUERY_COUNT: return query->has_box ? box_fault(d, space, query->min, query->max) : "the box is not set";
+    case CODEC_QUERY_RADIUS:
+        for (uint32_t a = 0; a < axes_of(space); a++)
+            if (!isfinite(query->center[a])) return number_fault(d, "", axes[a], query->center[a]);
+        return radius_fault(d, query->radius, 0);
+    case CODEC_QUERY_GET_ENTITY: return entity_fault(query->id);
+    case CODEC_QUERY_VIEW: return player_fault(query->id);
+    default: return NULL;
+    }
+}
+
+const char *explain_query(struct dispatch *dispatch, const struct aoi_space *space, const struct codec_query *query, int code)
+{
+    const char *fault = NULL;
+    if (code == CODEC_INVALID_ARGUMENT) fault = space == NULL ? "the space id is 0; ids begin at 1" : query_fault(dispatch, space, query);
+    return fault != NULL ? fault : dispatch_text(code);
+}
+
+const char *explain_first_frame(int code, const void *bytes, size_t len)
+{
+    /* a length in four bytes, the highest first, begins with 0, a frame of nothing; the lowest first, it leaves zeros where the frame begins */
+    if (len == 0 || *(const uint8_t *)bytes == 0)
+        return "the first frame must be Hello; is its length written as a varint (7 bits a byte, the lowest first), not as 4 bytes?";
+    return code == CODEC_MALFORMED ? "the first bytes are no frame: a varint with the length, and then a ClientFrame with Hello"
+                                   : dispatch_text(code);
+}

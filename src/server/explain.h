@@ -1,0 +1,19 @@
+/* explain.h: why a command or a query was refused: a sentence that names what is wrong with it. */
+#ifndef AOI_SERVER_EXPLAIN_H
+#define AOI_SERVER_EXPLAIN_H
+
+#include "server/dispatch.h"
+
+/* All look at the arguments only after a refusal, so that what is fine pays nothing. Texts are literals, or live in the dispatch's arena until the next frame. */
+
+/* The core refused it with status; item: which id of a column. */
+const char *explain_command(struct dispatch *dispatch, const struct session *session, struct aoi_space *space, const struct codec_command *command,
+                            size_t item, int status);
+/* The lengths of MoveEntities' columns differ. */
+const char *explain_columns(struct dispatch *dispatch, const struct aoi_space *space, const struct codec_command *command);
+/* space NULL: there is none. */
+const char *explain_query(struct dispatch *dispatch, const struct aoi_space *space, const struct codec_query *query, int code);
+/* A first frame that is none; the bytes behind its length. */
+const char *explain_first_frame(int code, const void *bytes, size_t len);
+
+#endif

@@ -1,0 +1,233 @@
+/* test_client.c: libaoi before a daemon that does wrong: each fault ends with a sentence, none with a wait without end. */
+#include "harness.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "wire/codec.h"
+
+/* A process that takes one connection, sends these bytes, and then closes or keeps still until it is closed. */
+struct fake {
+    pid_t pid;
+    char address[64];
+};
+
+static struct fake fake_start(const struct buf *says, bool stays)
+{
+    struct fake fake;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(listener >= 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+    snprintf(fake.address, sizeof fake.address, "127.0.0.1:%u", ntohs(at.sin_port));
+    fake.pid = fork();
+    assert_true(fake.pid >= 0);
+    if (fake.pid == 0) {
+        char bytes[4096];
+        alarm(60);
+        int fd = accept(listener, NULL, NULL);
+        if (fd < 0 || read(fd, bytes, sizeof bytes) <= 0) _exit(1); /* the Hello, so that closing sends no reset */
+        for (size_t done = 0; done < buf_len(says);) {
+            ssize_t n = write(fd, buf_data(says) + done, buf_len(says) - done);
+            if (n <= 0) _exit(1);
+            done += (size_t)n;
+        }
+        while (stays && read(fd, bytes, sizeof bytes) > 0) {}
+        if (!stays) shutdown(fd, SHUT_WR);
+        while (!stays && read(fd, bytes, sizeof bytes) > 0) {}
+        _exit(0);
+    }
+    close(listener);
+    return fake;
+}
+
+static void fake_stop(const struct fake *fake)
+{
+    int status;
+    assert_int_equal(waitpid(fake->pid, &status, 0), fake->pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void say_welcome(struct buf *out)
+{
+    struct codec_server_frame f = {.reply_to = 1, .kind = CODEC_WELCOME};
+    f.u.welcome.protocol_version = 1;
+    f.u.welcome.server_version = "fake";
+    f.u.welcome.session = 1;
+    f.u.welcome.max_frame_bytes = 65536;
+    codec_encode_server(&f, out);
+}
+
+static void say_pong(struct buf *out, uint64_t reply_to)
+{
+    struct codec_server_frame f = {.reply_to = reply_to, .kind = CODEC_PONG};
+    codec_encode_server(&f, out);
+}
+
+static void say_error(struct buf *out, uint64_t reply_to, int code, const char *text)
+{
+    struct codec_server_frame f = {.reply_to = reply_to, .kind = CODEC_ERROR, .u.error = {.code = (uint32_t)code, .text = text}};
+    codec_encode_server(&f, out);
+}
+
+static void say_enter(struct buf *out, uint64_t seq)
+{
+    static const uint64_t id = 5;
+    static const float at = 1;
+    static const uint32_t layers = 1;
+    const struct aoi_delta delta = {
+        .space = 1, .flush = seq, .player = 7, .seq = seq, .enters = {.n = 1, .id = &id, .x = &at, .y = &at, .layers = &layers}};
+    codec_encode_delta(&delta, 65536, out);
+}
+
+static struct libaoi *connect_to(const struct fake *fake, uint32_t timeout_ms, char *error, size_t size)
+{
+    return libaoi_connect(&(struct libaoi_options){.address = fake->address, .timeout_ms = timeout_ms, .mirror = true}, error, size);
+}
+
+/* Connects, pings, and must end with this status and these words. */
+static void expect_end(struct buf *says, bool stays, int status, const char *words)
+{
+    char error[400] = "";
+    struct fake fake = fake_start(says, stays);
+    struct libaoi *c = connect_to(&fake, TIMEOUT_MS, error, sizeof error);
+    if (!c) fail_msg("%s", error);
+    assert_int_equal(libaoi_wait(c, libaoi_ping(c, 1), status == LIBAOI_ETIMEOUT ? 50 : TIMEOUT_MS), status);
+    if (!strstr(libaoi_error(c), words)) fail_msg("\"%s\" does not say \"%s\"", libaoi_error(c), words);
+    if (status != LIBAOI_ETIMEOUT) {
+        assert_int_equal(libaoi_poll(c, 0), status); /* it stays so */
+        assert_int_equal(libaoi_ping(c, 2), 0);
+    }
+    libaoi_close(c);
+    fake_stop(&fake);
+    buf_clear(says);
+}
+
+static void expect_no_connection(struct buf *says, bool stays, uint32_t timeout_ms, const char *words)
+{
+    char error[400] = "";
+    struct fake fake = fake_start(says, stays);
+    assert_null(connect_to(&fake, timeout_ms, error, sizeof error));
+    if (!strstr(error, words)) fail_msg("\"%s\" does not say \"%s\"", error, words);
+    fake_stop(&fake);
+    buf_clear(says);
+}
+
+static void a_daemon_that_keeps_silent_or_speaks_nonsense_is_no_daemon(void **state)
+{
+    (void)state;
+    struct buf says = {0};
+    expect_no_connection(&says, true, 300, "no answer from the daemon within 300 ms");
+    expect_no_connection(&says, false, TIMEOUT_MS, "the daemon closed the connection");
+    buf_append(&says, "HTTP/1.1 400 Bad Request\r\n\r\n................................................................", 92);
+    expect_no_connection(&says, true, TIMEOUT_MS, "answered, but not as aoid does");
+    buf_append(&says, "\xff\xff\xff\xff\xff", 5);
+    expect_no_connection(&says, true, TIMEOUT_MS, "longer than 4 bytes");
+    say_pong(&says, 1);
+    expect_no_connection(&says, true, TIMEOUT_MS, "the first reply is a Welcome");
+    say_error(&says, 1, LIBAOI_UNSUPPORTED, "speak version 1");
+    expect_no_connection(&says, false, TIMEOUT_MS, "UNSUPPORTED: speak version 1");
+}
+
+static void replies_out_of_order_end_the_connection(void **state)
+{
+    (void)state;
+    struct buf says = {0};
+    say_welcome(&says);
+    say_pong(&says, 3);
+    expect_end(&says, true, LIBAOI_EPROTOCOL, "a reply to frame 3 where one to 2 is due");
+    say_welcome(&says);
+    say_welcome(&says);
+    expect_end(&says, true, LIBAOI_EPROTOCOL, "a reply to frame 1 where one to 2 is due");
+}
+
+static void a_delta_that_may_not_come_ends_the_connection(void **state)
+{
+    (void)state;
+    struct buf says = {0};
+    say_welcome(&says);
+    say_enter(&says, 1);
+    say_enter(&says, 2);
+    expect_end(&says, true, LIBAOI_EPROTOCOL, "enter of 5, which is in the view");
+    say_welcome(&says);
+    say_enter(&says, 4);
+    expect_end(&says, true, LIBAOI_EPROTOCOL, "expected delta 1");
+}
+
+static void the_reason_of_a_close_is_told(void **state)
+{
+    (void)state;
+    struct buf says = {0};
+    say_welcome(&says);
+    say_error(&says, 0, LIBAOI_MALFORMED, "that is no frame");
+    expect_end(&says, false, LIBAOI_ECLOSED, "the daemon closed the connection: MALFORMED: that is no frame");
+    say_welcome(&says);
+    expect_end(&says, false, LIBAOI_ECLOSED, "the daemon closed the connection");
+    say_welcome(&says);
+    say_error(&says, 2, LIBAOI_UNKNOWN_SPACE, "not the reason");
+    struct fake fake = fake_start(&says, false);
+    char error[400];
+    struct libaoi *c = connect_to(&fake, TIMEOUT_MS, error, sizeof error);
+    assert_non_null(c);
+    assert_int_equal(libaoi_wait(c, libaoi_ping(c, 1), TIMEOUT_MS), LIBAOI_EREFUSED);
+    int status = 0;
+    for (int i = 0; i < 600 && status >= 0; i++) status = libaoi_poll(c, 100);
+    assert_int_equal(status, LIBAOI_ECLOSED);
+    assert_string_equal(libaoi_error(c), "the daemon closed the connection");
+    assert_int_equal(libaoi_refused_code(c), 0);
+    libaoi_close(c);
+    fake_stop(&fake);
+    buf_clear(&says);
+    say_welcome(&says);
+    expect_end(&says, true, LIBAOI_ETIMEOUT, "no answer from the daemon within 50 ms");
+}
+
+static void what_arrives_byte_by_byte_or_all_at_once_is_the_same(void **state)
+{
+    (void)state;
+    struct buf says = {0};
+    char error[400];
+    say_welcome(&says);
+    say_enter(&says, 1);
+    say_pong(&says, 2);
+    struct fake fake = fake_start(&says, true);
+    struct libaoi *c = connect_to(&fake, TIMEOUT_MS, error, sizeof error);
+    assert_non_null(c);
+    assert_int_equal(libaoi_wait(c, libaoi_ping(c, 1), TIMEOUT_MS), 0);
+    assert_int_equal(libaoi_view(c, 1, 7)->n, 1);
+    assert_int_equal(libaoi_counters(c)->frames_in, 3);
+    libaoi_close(c);
+    fake_stop(&fake);
+    buf_clear(&says);
+}
+
+static void an_address_that_is_none_says_how_one_is_written(void **state)
+{
+    (void)state;
+    char error[400];
+    assert_null(libaoi_connect(&(struct libaoi_options){.address = "127.0.0.1:no-such-port"}, error, sizeof error));
+    assert_non_null(strstr(error, "An address is HOST:PORT, for example 127.0.0.1:2643"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_daemon_that_keeps_silent_or_speaks_nonsense_is_no_daemon),
+        cmocka_unit_test(replies_out_of_order_end_the_connection),
+        cmocka_unit_test(a_delta_that_may_not_come_ends_the_connection),
+        cmocka_unit_test(the_reason_of_a_close_is_told),
+        cmocka_unit_test(what_arrives_byte_by_byte_or_all_at_once_is_the_same),
+        cmocka_unit_test(an_address_that_is_none_says_how_one_is_written),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
