@@ -229,7 +229,8 @@ static void note_told(const struct model *m, struct model_space *s, struct model
     bool differs = !model_same_place(s, &e->v, &t->v) && !p->set.presence_only;
     p->left |= differs || !model_same_payload(&e->v, &t->v);
     p->left |= stays_only(e);
-    if (model_due(m, e, flush) && (p->delivered || !differs)) {
+    bool served = p->delivered || (!differs && m->room_min[p->owner] == MODEL_NO_LIMIT);
+    if (model_due(m, e, flush) && served) {
         t->gap = false;
         t->moves = e->moves;
     } else if (!model_due(m, e, flush)) {
