@@ -41,24 +41,15 @@ int aoictl_stats(struct aoictl *ctl, int n, char **words)
         uint64_t value;
         bool daemon; /* of the whole daemon only */
     } lines[] = {
-        {"spaces", s.spaces, false},
-        {"entities", s.entities, false},
-        {"players", s.players, false},
-        {"pairs", s.pairs, false},
-        {"flushes", s.flushes, false},
-        {"enters", s.enters, false},
-        {"leaves", s.leaves, false},
-        {"updates", s.updates, false},
-        {"deltas", s.deltas, false},
-        {"skipped", s.skipped, false},
-        {"moves", s.moves, false},
-        {"messages", s.messages, false},
-        {"errors", s.errors, true},
-        {"memory_bytes", s.memory_bytes, false},
-        {"uptime_ms", s.uptime_ms, true},
-        {"connections", s.connections, true},
-        {"frames_in", s.frames_in, true},
-        {"bytes_in", s.bytes_in, true},
+        {"spaces", s.spaces, false},      {"entities", s.entities, false},
+        {"players", s.players, false},    {"pairs", s.pairs, false},
+        {"flushes", s.flushes, false},    {"enters", s.enters, false},
+        {"leaves", s.leaves, false},      {"updates", s.updates, false},
+        {"deltas", s.deltas, false},      {"skipped", s.skipped, false},
+        {"moves", s.moves, false},        {"messages", s.messages, false},
+        {"errors", s.errors, true},       {"memory_bytes", s.memory_bytes, false},
+        {"uptime_ms", s.uptime_ms, true}, {"connections", s.connections, true},
+        {"frames_in", s.frames_in, true}, {"bytes_in", s.bytes_in, true},
         {"bytes_out", s.bytes_out, true},
     };
     for (size_t i = space ? 1 : 0; i < sizeof lines / sizeof *lines; i++)

@@ -12,7 +12,7 @@
 #define ZOOM_LEAST_KM 60.0
 #define ZOOM_MOST_KM 1200.0
 #define ZOOM_OUT_MOST_KM 4000.0 /* with max_view */
-#define TOWN_EDGE 100000.0f      /* beyond it there is nothing of the town */
+#define TOWN_EDGE 100000.0f     /* beyond it there is nothing of the town */
 #define TRIES 10000
 
 uint64_t demo_now_us(void)
