@@ -23,17 +23,26 @@ static int teardown(void **state)
     return 0;
 }
 
-/* What aoictl prints for these lines, complaints included. Returns its exit status. */
-static int aoictl(const char *lines)
+/* A shell's command line that runs the aoictl beside the daemon; its length. */
+static size_t aoictl_command(char *out, size_t size, const char *arguments)
 {
-    char command[4096], directory[512];
+    char directory[512];
     const char *path = getenv("AOID");
     snprintf(directory, sizeof directory, "%s", path ? path : "build/aoid");
     char *slash = strrchr(directory, '/');
     assert_non_null(slash);
     *slash = '\0';
-    int len = snprintf(command, sizeof command, "timeout 60 %s/aoictl --address %s - 2>&1 <<'END'\n%s\nEND\n", directory, rig.daemon.address, lines);
-    assert_in_range(len, 1, (int)sizeof command - 1);
+    int len = snprintf(out, size, "timeout 60 %s/aoictl --address %s %s", directory, rig.daemon.address, arguments);
+    assert_in_range(len, 1, size - 1);
+    return (size_t)len;
+}
+
+/* What aoictl prints for these lines, complaints included. Returns its exit status. */
+static int aoictl(const char *lines)
+{
+    char command[4096];
+    size_t len = aoictl_command(command, sizeof command, "- 2>&1 <<'END'\n");
+    assert_in_range(snprintf(command + len, sizeof command - len, "%s\nEND\n", lines), 1, sizeof command - len - 1);
     FILE *f = popen(command, "r");
     assert_non_null(f);
     output[fread(output, 1, sizeof output - 1, f)] = '\0';
@@ -199,12 +208,47 @@ static void the_other_verbs_do_what_they_say(void **state)
     assert_int_equal(aoictl("release 1 9"), 2);
 }
 
+/* Reads a line of what a program prints, behind those that say which flush; it must be this. */
+static void expect_line(FILE *f, const char *text)
+{
+    char line[256];
+    do {
+        if (!fgets(line, sizeof line, f)) fail_msg("no line where \"%s\" is due", text);
+    } while (strncmp(line, "flush ", 6) == 0);
+    line[strcspn(line, "\n")] = '\0';
+    assert_string_equal(line, text);
+}
+
+static void watch_prints_messages_and_takes_the_settings_of_a_player(void **state)
+{
+    (void)state;
+    char command[700];
+    struct client *mover = rig_client(&rig);
+    libaoi_create_space(mover->c, 1, &(struct libaoi_settings){.flush_ms = 5}, false);
+    add(mover, 1, 42, 0, 0, 10);
+    add(mover, 1, 7, 1, 0, 0);
+    add(mover, 1, 8, 2, 0, 0);
+    client_ok(mover);
+    aoictl_command(command, sizeof command, "watch 1 --unit 42 --max_view=1 --count 3");
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    expect_line(f, "enter 7 1 0");
+    publish(mover, 1, 8, "unheard");
+    publish(mover, 1, 7, "say \"hi\"");
+    publish(mover, 1, 7, "");
+    client_ok(mover);
+    expect_line(f, "message 7 \"say \\x22hi\\x22\"");
+    expect_line(f, "message 7 \"\"");
+    assert_int_equal(pclose(f), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_person_would_give_the_same_rule, setup, teardown),
         cmocka_unit_test_setup_teardown(the_first_line_is_the_sentence_and_the_query_says_the_same, setup, teardown),
         cmocka_unit_test_setup_teardown(the_numbers_come_through_the_client, setup, teardown),
+        cmocka_unit_test_setup_teardown(watch_prints_messages_and_takes_the_settings_of_a_player, setup, teardown),
         cmocka_unit_test_setup_teardown(the_other_verbs_do_what_they_say, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
