@@ -262,7 +262,7 @@ static void end_session(struct conn *conn)
         aoi_owner_end(server->world, conn->session.owner, true);
         deliver_waiting(&server->deliver);
     }
-    session_release(&server->sessions, &conn->session);
+    session_release(&server->sessions, &conn->session, server->draining);
 }
 
 static bool waits_to_close(const struct conn *conn)

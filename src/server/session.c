@@ -65,11 +65,11 @@ void session_accept(struct sessions *sessions, struct session *session)
     session->state = SESSION_READY;
 }
 
-void session_release(struct sessions *sessions, struct session *session)
+void session_release(struct sessions *sessions, struct session *session, bool owns)
 {
     if (session->owner == 0) return;
     sessions->by_owner.at[session->owner - 1] = NULL;
-    *array_add(&sessions->free_owners) = session->owner;
+    if (!owns) *array_add(&sessions->free_owners) = session->owner;
     idmap_remove(&sessions->by_id, session->id);
     session->owner = 0;
 }

@@ -49,8 +49,8 @@ aoi_owner sessions_owner_of_id(const struct sessions *sessions, uint64_t id); /*
 
 /* Hello was accepted: HELLO_WAIT -> READY, with an id and an owner number. */
 void session_accept(struct sessions *sessions, struct session *session);
-/* Its owner number may be used again. Nothing may be owned by it any more. */
-void session_release(struct sessions *sessions, struct session *session);
+/* It owns nothing any more, and its owner number may be used again; or, owns: what it owned lives on, so that nobody else may get the number. */
+void session_release(struct sessions *sessions, struct session *session, bool owns);
 
 /* Something was put into its outbox, or its state changed. */
 void session_touch(struct sessions *sessions, struct session *session);

@@ -85,7 +85,7 @@ void rig_close(struct rig *rig, struct session *session)
     assert_int_equal(session->state, SESSION_CLOSING);
     if (session->owner != 0) aoi_owner_end(rig->world, session->owner, true);
     deliver_waiting(&rig->deliver);
-    session_release(&rig->sessions, session);
+    session_release(&rig->sessions, session, false);
 }
 
 void rig_frame(struct rig *rig, struct session *session, const struct codec_client_frame *frame)

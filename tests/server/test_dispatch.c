@@ -520,6 +520,20 @@ static void a_first_frame_whose_length_is_no_varint_is_told_so(void **state)
     assert_non_null(strstr(error->u.error.text, "written as a varint"));
 }
 
+static void the_number_of_an_owner_whose_things_live_on_is_not_given_to_another(void **state)
+{
+    struct rig *rig = *state;
+    rig_hello(rig, &rig->session[0]);
+    rig_hello(rig, &rig->session[1]);
+    aoi_owner kept = rig->session[0].owner, free_again = rig->session[1].owner;
+    session_release(&rig->sessions, &rig->session[0], true);
+    session_release(&rig->sessions, &rig->session[1], false);
+    rig_hello(rig, &rig->session[2]);
+    assert_int_equal(rig->session[2].owner, free_again);
+    assert_int_not_equal(rig->session[2].owner, kept);
+    assert_null(sessions_of_owner(&rig->sessions, kept));
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
 
 int main(void)
@@ -545,6 +559,7 @@ int main(void)
         TEST(a_space_that_is_there_says_in_what_it_differs),
         TEST(the_numbers_of_one_space_are_its_own),
         TEST(a_first_frame_whose_length_is_no_varint_is_told_so),
+        TEST(the_number_of_an_owner_whose_things_live_on_is_not_given_to_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
