@@ -186,7 +186,7 @@ static void publish(struct batch *batch, const struct codec_command *command)
     case CODEC_PUBLISH_ENTITY: count(batch, entity, aoi_publish_from(batch->space, batch->session->owner, entity, message, len)); break;
     case CODEC_PUBLISH_POINT:
     case CODEC_PUBLISH_BOX: count(batch, 0, aoi_publish_at(batch->space, command->u.publish.min, command->u.publish.max, message, len)); break;
-    case CODEC_PUBLISH_NOWHERE: refuse(batch, 0, CODEC_INVALID_ARGUMENT, "neither an entity, nor a point, nor a box"); break;
+    case CODEC_PUBLISH_NOWHERE: refuse(batch, 0, CODEC_UNSUPPORTED, "neither an entity, nor a point, nor a box"); break;
     }
 }
 

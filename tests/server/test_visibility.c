@@ -213,7 +213,7 @@ static void messages_that_may_not_be_are_refused(void **state)
     BATCH(rig, b, 0, PUBLISH_FROM(7, "nobody's"));
     rig_expect_refusal(rig, b, CODEC_UNKNOWN_ENTITY, 7);
     BATCH(rig, b, 0, {.kind = CODEC_PUBLISH});
-    rig_expect_refusal(rig, b, CODEC_INVALID_ARGUMENT, 0);
+    rig_expect_refusal(rig, b, CODEC_UNSUPPORTED, 0);
     BATCH(rig, b, 0, PUBLISH_AT(NAN, 0, "nowhere"));
     rig_expect_refusal(rig, b, CODEC_INVALID_ARGUMENT, 0);
     BATCH(rig, b, 0, {.kind = CODEC_PUBLISH, .u.publish = {.kind = CODEC_PUBLISH_BOX, .min = {1}, .max = {0}}});
