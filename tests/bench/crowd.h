@@ -40,7 +40,7 @@ struct crowd {
     uint64_t mismatches;
 };
 
-double crowd_seconds(void);
+double crowd_seconds(void); /* of this process, which has one thread: what else the machine does is not counted */
 uint64_t crowd_rss(void); /* bytes resident */
 
 struct aoi_limits crowd_limits(void);
