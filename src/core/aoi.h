@@ -79,15 +79,15 @@ struct aoi_settings {
 
 /* Over a limit is AOI_ELIMIT (max_radius: AOI_EINVAL), and nothing is lost. */
 struct aoi_limits {
-    uint32_t max_spaces;   /* in the world */
-    uint32_t max_entities; /* in a space */
-    uint32_t max_players;  /* in a space */
-    uint32_t max_units;    /* subscriptions of a player */
-    uint32_t max_payload;  /* bytes */
-    float max_radius;      /* 0: no limit */
+    uint32_t max_spaces;    /* in the world */
+    uint32_t max_entities;  /* in a space */
+    uint32_t max_players;   /* in a space */
+    uint32_t max_units;     /* subscriptions of a player */
+    uint32_t max_payload;   /* bytes */
+    float max_radius;       /* 0: no limit */
     uint32_t max_overrides; /* of a player */
-    uint32_t max_message;  /* bytes */
-    uint32_t max_messages; /* in a space between two flushes */
+    uint32_t max_message;   /* bytes */
+    uint32_t max_messages;  /* in a space between two flushes */
 };
 
 struct aoi_entity {
@@ -95,7 +95,7 @@ struct aoi_entity {
     float pos[3];
     uint32_t extra;
     float radius;
-    uint32_t layers; /* 0: AOI_LAYERS_DEFAULT in aoi_entity_add(); literal in what aoi_entity_get() returns */
+    uint32_t layers;     /* 0: AOI_LAYERS_DEFAULT in aoi_entity_add(); literal in what aoi_entity_get() returns */
     const void *payload; /* payload_len bytes, copied in; out of aoi_entity_get() valid until the next command */
     uint32_t payload_len;
     float appeal;         /* it can be seen from so much further away */
@@ -145,7 +145,7 @@ struct aoi_delta {
     size_t layers_n; /* told entities whose layers changed */
     const uint64_t *layers_id;
     const uint32_t *layers;
-    size_t message_n; /* in the order of publishing */
+    size_t message_n;             /* in the order of publishing */
     const uint64_t *message_from; /* the publishing entity; 0: published at a point or in a box */
     const void *const *message;
     const uint32_t *message_len;
@@ -245,8 +245,8 @@ int aoi_entity_get(const struct aoi_space *space, uint64_t id, struct aoi_entity
  * All: AOI_EINVAL for id 0, AOI_EOWNER, and, but for open, subscribe and viewport_set (which open a player with default settings), AOI_ENOPLAYER. */
 
 struct aoi_player_settings {
-    uint32_t mask;                /* 0: all */
-    uint32_t max_view;            /* these three: 0: the space's */
+    uint32_t mask;     /* 0: all */
+    uint32_t max_view; /* these three: 0: the space's */
     float leave_margin;
     uint32_t max_enter_per_flush;
     bool presence_only; /* no updates of position and extra; switching it off makes the next delta full */
@@ -323,7 +323,8 @@ int aoi_query_nearest(struct aoi_space *space, const float center[3], float max_
 int aoi_query_observers(struct aoi_space *space, uint64_t id, uint64_t cursor, size_t limit, struct aoi_rows *rows);
 #define AOI_RASTER_MAX 256
 /* Counts on a raster of columns x rows (1 .. AOI_RASTER_MAX each) over the box, row by row from min y; an entity on an inner line counts to the higher side. AOI_EINVAL. */
-int aoi_query_density(struct aoi_space *space, const float min[3], const float max[3], uint32_t layers, uint32_t columns, uint32_t rows, uint32_t *counts);
+int aoi_query_density(struct aoi_space *space, const float min[3], const float max[3], uint32_t layers, uint32_t columns, uint32_t rows,
+                      uint32_t *counts);
 
 /* Which rule decides whether a player sees an entity, as the next flush would find it. The first that applies, from the top. */
 enum aoi_rule {
@@ -342,15 +343,15 @@ enum aoi_rule {
 
 struct aoi_why {
     enum aoi_rule rule;
-    bool told, seen;   /* what the player was told; what the next flush would find */
-    bool by_viewport;  /* range, margin: by the viewport, else by `unit` */
-    uint64_t unit;     /* the nearest unit, or the one that sees it; 0: the player has none */
-    double distance;   /* to that unit or, by_viewport, to the viewport's centre */
+    bool told, seen;  /* what the player was told; what the next flush would find */
+    bool by_viewport; /* range, margin: by the viewport, else by `unit` */
+    uint64_t unit;    /* the nearest unit, or the one that sees it; 0: the player has none */
+    double distance;  /* to that unit or, by_viewport, to the viewport's centre */
     float radius, appeal, margin;
     uint32_t layers, mask;
-    uint32_t rank, max_view;   /* rank from 1 among what it sees; 0: no limit in force */
-    uint32_t stay_left_ms;     /* of min_stay_ms */
-    uint32_t period;           /* of its tier: updates every so many flushes */
+    uint32_t rank, max_view; /* rank from 1 among what it sees; 0: no limit in force */
+    uint32_t stay_left_ms;   /* of min_stay_ms */
+    uint32_t period;         /* of its tier: updates every so many flushes */
 };
 /* AOI_ENOPLAYER, AOI_ENOENTITY. now_ms as for aoi_flush(). */
 int aoi_query_why(struct aoi_space *space, uint64_t player, uint64_t entity, uint64_t now_ms, struct aoi_why *why);

@@ -34,8 +34,8 @@ struct aoi__block {
     uint64_t have;              /* cells that exist in cells[] */
     uint64_t full;              /* those of them that hold an entity */
     uint64_t changed;           /* cells in which something changed since the last flush */
-    uint32_t layers;         /* at least those of its entities */
-    uint32_t changed_layers; /* at least those of what changed */
+    uint32_t layers;            /* at least those of its entities */
+    uint32_t changed_layers;    /* at least those of what changed */
     uint8_t rank[64];           /* place of a cell of have in cells[] */
     ARRAY(struct aoi__cell) cells;
     ARRAY(struct aoi__entry) entries;

@@ -130,8 +130,7 @@ static struct aoi__touched *touch(struct aoi_space *space, uint32_t slot)
     const struct aoi__hot *h = &space->hot[slot];
     struct aoi__touched *t = array_add(&space->touched);
     c->touched = space->touched.n;
-    *t = (struct aoi__touched){
-        .slot = slot, .pos = {h->pos[0], h->pos[1], h->pos[2]}, .appeal = c->appeal, .extra = h->extra, .layers = h->layers};
+    *t = (struct aoi__touched){.slot = slot, .pos = {h->pos[0], h->pos[1], h->pos[2]}, .appeal = c->appeal, .extra = h->extra, .layers = h->layers};
     return t;
 }
 

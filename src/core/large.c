@@ -124,7 +124,8 @@ void aoi__large_gather(struct aoi_space *space, const float lo[3], const float h
         float low[3] = {0}, high[3] = {0};
         if (level->n == 0) continue;
         for (uint32_t a = 0; a < space->dims; a++) /* the sums of the rule are rounded to floats: that much slack */
-            aoi__widen(lo[a] - level->bound, hi[a] + level->bound, (fabs((double)lo[a]) + fabs((double)hi[a]) + level->bound) * 0x1p-22, &low[a], &high[a]);
+            aoi__widen(lo[a] - level->bound, hi[a] + level->bound, (fabs((double)lo[a]) + fabs((double)hi[a]) + level->bound) * 0x1p-22, &low[a],
+                       &high[a]);
         scan_level(space->large, level, low, high, out);
     }
 }
@@ -166,7 +167,8 @@ uint32_t aoi__large_validate(const struct aoi_space *space)
                 const struct aoi__cell *cell = aoi__cell_in(&level->dir.block.at[b], bit);
                 for (uint32_t i = 0; i < cell->n; i++, n++) {
                     uint32_t slot = aoi__cell_slots(cell, space->dims)[i];
-                    CHECK(aoi__alive(space, slot) && (space->cold[slot].flags & AOI__LARGE) && level_of(space->large, space->cold[slot].appeal) == level);
+                    CHECK(aoi__alive(space, slot) && (space->cold[slot].flags & AOI__LARGE) &&
+                          level_of(space->large, space->cold[slot].appeal) == level);
                     CHECK(space->large->home.at[slot].cell == (b << 6 | bit) && space->large->home.at[slot].place == i);
                     for (uint32_t a = 0; a < space->dims; a++) CHECK(cell->x[(size_t)a * cell->cap + i] == space->hot[slot].pos[a]);
                 }

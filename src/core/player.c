@@ -315,7 +315,13 @@ void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell)
     struct aoi__player *p = &space->players.at[player];
     const struct aoi_sink *sink = &space->world->sink;
     if (tell && sink->deliver != NULL) {
-        struct aoi_delta delta = {.space = space->id, .flush = space->flush, .player = p->id, .seq = p->seq + 1, .owner = p->owner, .closed = true, .messages_lost = p->lost};
+        struct aoi_delta delta = {.space = space->id,
+                                  .flush = space->flush,
+                                  .player = p->id,
+                                  .seq = p->seq + 1,
+                                  .owner = p->owner,
+                                  .closed = true,
+                                  .messages_lost = p->lost};
         sink->deliver(sink->ctx, &delta);
     }
     while (p->units.n > 0) end_subscription(space, player, p->units.n - 1);

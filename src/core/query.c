@@ -147,8 +147,7 @@ static void nearest_first(const struct aoi_space *space, const float center[3], 
     struct aoi__ranked *r = mem_alloc(((size_t)slots->n + 1) * sizeof *r);
     for (uint32_t i = 0; i < slots->n; i++) {
         uint32_t slot = slots->at[i];
-        r[i] = (struct aoi__ranked){
-            .distance2 = aoi__distance2(space->hot[slot].pos, center, space->dims), .id = space->hot[slot].id, .slot = slot};
+        r[i] = (struct aoi__ranked){.distance2 = aoi__distance2(space->hot[slot].pos, center, space->dims), .id = space->hot[slot].id, .slot = slot};
     }
     if (slots->n > k) {
         aoi__rank_select(r, slots->n, k);
@@ -164,7 +163,8 @@ static void nearest_first(const struct aoi_space *space, const float center[3], 
 int aoi_query_nearest(struct aoi_space *space, const float center[3], float max_distance, uint32_t layers, size_t k, struct aoi_rows *rows)
 {
     float c[3], same[3];
-    if (aoi__check_box(space, center, center, c, same) != AOI_OK || !isfinite(max_distance) || aoi__clean(max_distance) < 0 || k == 0) return AOI_EINVAL;
+    if (aoi__check_box(space, center, center, c, same) != AOI_OK || !isfinite(max_distance) || aoi__clean(max_distance) < 0 || k == 0)
+        return AOI_EINVAL;
     double most = max_distance > 0 ? (double)max_distance : INFINITY, radius = space->set.cell_size;
     aoi__slots found = {0};
     for (;; radius *= 2) { /* a sphere that holds k holds the nearest k */

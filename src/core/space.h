@@ -25,12 +25,12 @@ struct aoi__blob {
 
 /* aoi__cold.flags */
 enum {
-    AOI__LARGE = 1,        /* its appeal is not 0: it stands in space->large instead of the index */
-    AOI__SHOWN = 2,        /* some player has a SHOW override for it */
-    AOI__RELEASED = 4,     /* in space->released */
-    AOI__PUBLISHED = 8,    /* some message of this window is from it */
-    AOI__REPORT = 16,      /* report_observed */
-    AOI__OBSERVED = 32,    /* its owner was told that it is observed */
+    AOI__LARGE = 1,         /* its appeal is not 0: it stands in space->large instead of the index */
+    AOI__SHOWN = 2,         /* some player has a SHOW override for it */
+    AOI__RELEASED = 4,      /* in space->released */
+    AOI__PUBLISHED = 8,     /* some message of this window is from it */
+    AOI__REPORT = 16,       /* report_observed */
+    AOI__OBSERVED = 32,     /* its owner was told that it is observed */
     AOI__OBSERVE_CHECK = 64 /* in space->observe_check */
 };
 
@@ -65,12 +65,12 @@ struct aoi__viewer {
 
 /* The area that a unit or a viewport watches. */
 struct aoi__watch {
-    uint32_t slot;                /* the unit's entity; AOI__NONE: a viewport */
-    bool active;                  /* it has an area: not so for a unit of radius 0 */
-    float margin;                 /* at least the largest leave_margin of its players */
-    float base_lo[3], base_hi[3]; /* where an entity without appeal enters; for a sphere a box around that */
-    float lo[3], hi[3];           /* where it may stay: the base grown by the margin. Never too small. This is what the index knows */
-    uint32_t mask;                /* at least the layers that its players see */
+    uint32_t slot;                     /* the unit's entity; AOI__NONE: a viewport */
+    bool active;                       /* it has an area: not so for a unit of radius 0 */
+    float margin;                      /* at least the largest leave_margin of its players */
+    float base_lo[3], base_hi[3];      /* where an entity without appeal enters; for a sphere a box around that */
+    float lo[3], hi[3];                /* where it may stay: the base grown by the margin. Never too small. This is what the index knows */
+    uint32_t mask;                     /* at least the layers that its players see */
     ARRAY(struct aoi__viewer) viewers; /* whom a change in the area concerns; one for a viewport. None: the watch is free */
 };
 
@@ -91,14 +91,14 @@ struct aoi__player {
     uint32_t owner_prev, owner_next;
     uint32_t released_to; /* AOI__NONE: not released; 0: to anybody */
     struct aoi_player_settings set;
-    uint32_t viewport;         /* its watch, AOI__NONE: no viewport */
-    uint64_t seq;              /* of the last delta */
-    uint64_t lost;             /* messages, since the last delta */
-    uint32_t served;           /* serial of the last flush that served it: its view is told as of then */
-    uint32_t post, post_last;  /* its messages in space->posts while a flush runs; AOI__NONE: none */
-    bool full;                 /* the next delta is to be full */
-    bool skipped;              /* the last flush that would have served it skipped it */
-    bool staying;              /* min_stay_ms alone keeps something in its view, which may be anywhere */
+    uint32_t viewport;        /* its watch, AOI__NONE: no viewport */
+    uint64_t seq;             /* of the last delta */
+    uint64_t lost;            /* messages, since the last delta */
+    uint32_t served;          /* serial of the last flush that served it: its view is told as of then */
+    uint32_t post, post_last; /* its messages in space->posts while a flush runs; AOI__NONE: none */
+    bool full;                /* the next delta is to be full */
+    bool skipped;             /* the last flush that would have served it skipped it */
+    bool staying;             /* min_stay_ms alone keeps something in its view, which may be anywhere */
     ARRAY(struct aoi__unit) units;
     ARRAY(struct aoi__override) overrides;
     aoi__slots told;       /* the view: slots, each once, with flags */
@@ -112,9 +112,9 @@ struct aoi__player {
 
 /* Of a message of this window. */
 struct aoi__message {
-    uint64_t from;         /* the publisher's id, 0: at a point or in a box */
-    uint32_t slot;         /* the publisher; AOI__NONE: gone, or there is none */
-    float lo[3], hi[3];    /* for from 0 */
+    uint64_t from;          /* the publisher's id, 0: at a point or in a box */
+    uint32_t slot;          /* the publisher; AOI__NONE: gone, or there is none */
+    float lo[3], hi[3];     /* for from 0 */
     struct aoi__blob *body; /* owned */
 };
 
@@ -154,9 +154,9 @@ struct aoi_space {
     uint32_t large_n;          /* those of them that have appeal, and stand in large */
     struct aoi__hot *hot;
     struct aoi__cold *cold;
-    uint32_t *mark;  /* scratch of a flush, see view.c */
+    uint32_t *mark;    /* scratch of a flush, see view.c */
     uint32_t *told_at; /* likewise; NULL until it is needed */
-    uint32_t *alive; /* bitmap by slot: neither free nor a tombstone (removed, but still in some view) */
+    uint32_t *alive;   /* bitmap by slot: neither free nor a tombstone (removed, but still in some view) */
     aoi__slots free_slots;
     struct idmap entity_map; /* id -> slot, the living */
     ARRAY(struct aoi__touched) touched;
@@ -210,8 +210,6 @@ struct aoi_world {
     ARRAY(struct aoi__presence) presences; /* by owner: where it may own something */
     struct idmap presence_map;             /* owner + 1 -> index in presences */
 };
-
-
 
 static inline bool aoi__alive(const struct aoi_space *space, uint32_t slot)
 {
@@ -311,7 +309,7 @@ void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell);
 void aoi__unit_gone(struct aoi_space *space, uint32_t watch);    /* its entity is removed: ends its subscriptions */
 void aoi__unit_changed(struct aoi_space *space, uint32_t watch); /* its entity moved, or its radius changed */
 float aoi__player_margin(const struct aoi_space *space, const struct aoi__player *p);
-void aoi__margins_changed(struct aoi_space *space); /* the space's leave_margin changed */
+void aoi__margins_changed(struct aoi_space *space);          /* the space's leave_margin changed */
 void aoi__shown_dirty(struct aoi_space *space, uint64_t id); /* whoever has a SHOW override for it */
 
 /* large.c */

@@ -20,8 +20,7 @@ static void explain_reach(const struct aoi__look *k, uint32_t slot, struct aoi_w
         bool other = w->active && w->slot != slot;
         bool in = other && aoi__sight_base(&sight, pos, why->appeal), stays = other && aoi__sight_keep(&sight, pos, why->appeal);
         int grade = in ? 4 : stays ? 3 : w->slot != AOI__NONE ? 2 : 1;
-        double distance2 =
-            w->slot == AOI__NONE ? aoi__viewport_distance2(space, w, pos) : aoi__distance2(pos, space->hot[w->slot].pos, space->dims);
+        double distance2 = w->slot == AOI__NONE ? aoi__viewport_distance2(space, w, pos) : aoi__distance2(pos, space->hot[w->slot].pos, space->dims);
         double distance = sqrt(distance2);
         *base |= in;
         *keep |= stays;
