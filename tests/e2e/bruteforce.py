@@ -44,6 +44,11 @@ def tiers(text):
     return near, beyond
 
 
+def distance2(a, b, axes):
+    """In doubles; a product, since pow() need not be exact."""
+    return sum((a[i] - b[i]) * (a[i] - b[i]) for i in axes)
+
+
 class Entity:
     __slots__ = ("id", "birth", "at", "low", "high", "extra", "radius", "layers", "payload", "owner", "reach", "priority", "report", "released",
                  "observed", "restated", "doubt")
@@ -243,7 +248,6 @@ class World:
         code = self._player(owner, player, True)
         if not code:
             p = self.players[player]
-            p.released = None
             p.full = p.full or (p.presence_only and not presence_only)
             p.mask, p.max_view, p.margin, p.max_enter = mask or ALL, max_view, canonical(leave_margin), max_enter_per_flush
             p.presence_only = presence_only
@@ -346,7 +350,7 @@ class World:
             return all(self.cell(hi - margin) - self.cell(lo + margin) <= self.cell_range for lo, hi in pairs)
         R = f32(e.radius + margin)
         if self.shape == pb.SHAPE_SPHERE:
-            return sum((t.at[a] - e.at[a]) ** 2 for a in self.axes) <= (R + t.appeal) ** 2
+            return distance2(t.at, e.at, self.axes) <= (R + t.appeal) * (R + t.appeal)
         return all(f32(e.at[a] - R) <= t.high[a] and t.low[a] <= f32(e.at[a] + R) for a in self.axes)
 
     def unit_sees(self, e):
@@ -381,16 +385,18 @@ class World:
         told, e = player.told.get(id), self.entities.get(id)
         return told if told and e and told.birth == e.birth else None
 
+    def in_margin(self, player, t):
+        margin = player.margin or self.margin
+        return any(self.sees(e, t, margin) for e in self.units(player)) or (player.viewport and self.shows(player.viewport, t, margin))
+
     def kept(self, player, t, now):
         """Step 2 for what is told and not in base: 'margin', 'stay' or ''."""
-        margin = player.margin or self.margin
         told = self.held(player, t.id)
         if not told:
             return ""
-        units = self.units(player)
-        if margin and (any(self.sees(e, t, margin) for e in units) or (player.viewport and self.shows(player.viewport, t, margin))):
+        if self.in_margin(player, t):
             return "margin"
-        eyes = player.viewport or any(e.radius for e in units)
+        eyes = player.viewport or any(e.radius for e in self.units(player))
         return "stay" if eyes and told.since is not None and now - told.since < self.min_stay else ""
 
     def squared(self, player, t):
@@ -398,7 +404,7 @@ class World:
         places = [e.at for e in self.units(player)]
         if player.viewport:
             places.append([(lo + hi) / 2 for lo, hi in zip(*player.viewport)])
-        return min((sum((t.at[a] - p[a]) ** 2 for a in self.axes) for p in places), default=math.inf)
+        return min((distance2(t.at, p, self.axes) for p in places), default=math.inf)
 
     def rules(self, player, now):
         """id -> the Rule by which it is seen, before rank and budget."""
@@ -465,13 +471,13 @@ class World:
             return all(self.cell(lo[a]) - self.cell(e.at[a]) <= self.cell_range and self.cell(e.at[a]) - self.cell(hi[a]) <= self.cell_range
                        for a in self.axes)
         if self.shape == pb.SHAPE_SPHERE:
-            return sum((min(max(e.at[a], lo[a]), hi[a]) - e.at[a]) ** 2 for a in self.axes) <= e.radius ** 2
+            return distance2([min(max(e.at[a], lo[a]), hi[a]) for a in self.axes], e.at, self.axes) <= e.radius * e.radius
         return all(f32(e.at[a] - e.radius) <= hi[a] and lo[a] <= f32(e.at[a] + e.radius) for a in self.axes)
 
     # --------------------------------------------------------------------------------------------------------- flush
 
     def flush(self, now=0):
-        """player -> the Delta that it must get; players of whom nothing changed are left out, or are in .maybe if a tier may tell them something again."""
+        """player -> the Delta that it must get; players of whom nothing changed are left out (.maybe: a tier may tell them again)."""
         self.flushes += 1
         self.sight, self.pending, self.may_pend = {}, False, False
         out, self.maybe = {}, {}

@@ -3,7 +3,7 @@ import math
 
 import aoiclient as aoi
 from aoiclient import pb
-from bruteforce import World, canonical, f32
+from bruteforce import World, canonical, distance2, f32
 
 MOVER, GATEWAY = 1, 2
 SHAPES = {"box": pb.SHAPE_BOX, "sphere": pb.SHAPE_SPHERE, "cells": pb.SHAPE_CELLS}
@@ -233,7 +233,7 @@ class Run:
             count = self.gateway.query(self.space, count=pb.CountQuery(box=aoi.bounds(lo, hi), layers=layers))
             assert count.entities == len(want), count
             c, r = a, f32(rng.choice((0.0, 5.0, 40.0)))
-            want = {e.id for e in world.entities.values() if sum((e.pos[i] - c[i]) ** 2 for i in range(world.dims)) <= r * r}
+            want = {e.id for e in world.entities.values() if distance2(e.pos, c, world.axes) <= r * r}
             got = paged(self.gateway, self.space, lambda k: dict(radius=pb.RadiusQuery(x=c[0], y=c[1], z=c[2], radius=r, cursor=k, limit=3)))
             assert sorted(got) == sorted(want)
         for player, p in world.players.items():

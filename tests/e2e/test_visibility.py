@@ -8,9 +8,9 @@ import math
 
 import aoiclient as aoi
 from aoiclient import Connection, pb
-from bruteforce import canonical, f32
+from bruteforce import canonical, distance2, f32
 from harness import Daemon, main, seeded, test
-from mirrorrun import GATEWAY, INDEXES, MOVER, RADII, SHAPES, Run, paged
+from mirrorrun import GATEWAY, INDEXES, MOVER, RADII, SHAPES, Run
 
 FLUSHES = 90
 FOREVER = 1 << 31  # ms; no test lasts so long
@@ -24,6 +24,7 @@ class Rules(Run):
 
     def __init__(self, rng, mover, gateway, space, *args):
         super().__init__(rng, mover, gateway, space, *args)
+        self.ids += [(1 << 64) - 1 - i for i in range(12)]  # near enough to wrap, were they added to a flush's number carelessly
         self.connections = {MOVER: mover, GATEWAY: gateway}
         self.stay = rng.choice((0, 0, FOREVER))  # later only 0: what entered before it was set is of no interest here
         self.set_space(min_stay_ms=self.stay)
@@ -116,7 +117,8 @@ class Rules(Run):
         r = self.rng
         entity_commands = [self.add] * 6 + [self.move] * 6 + [self.publish] * 4 + [
             self.remove, self.readd, self.radius, self.layers, self.set_payload, self.appeal, self.priority, self.release, self.adopt]
-        player_commands = [lambda: self.player_command(self.me, self.players)] * 8 + [self.player_settings, self.take_over, self.release] + [self.override] * 3
+        player_commands = [lambda: self.player_command(self.me, self.players)] * 8 + [self.override] * 3
+        player_commands += [self.player_settings, self.take_over, self.release]
         for owner in r.sample((MOVER, GATEWAY), 2):
             self.me = owner
             made = [r.choice(entity_commands)() for _ in range(r.randrange(1, (16 if number else 60) // owner))]
@@ -217,6 +219,13 @@ class Rules(Run):
                 e, p = self.world.entities[id], self.world.players[player]
                 assert (got.layers, got.mask, got.appeal) == (e.layers, p.mask, e.appeal), got
                 assert got.margin == (p.margin or self.world.margin) and got.max_view == (p.max_view or self.world.max_view), got
+                rules, _, _ = self.world.resolve(p, 0)
+                rank = self.world.rank(p, rules).index(id) + 1 if got.max_view and id in rules else 0
+                assert got.rank == rank, "player %d, entity %d:\n%s\nexpected rank %d of %d" % (player, id, got, rank, len(rules))
+                if rule == pb.RULE_FAR and id not in p.units and not self.world.in_margin(p, e):
+                    units = [distance2(e.at, unit.at, self.world.axes) for unit in self.world.units(p)]  # the viewport only where there is none
+                    nearest = math.sqrt(min(units, default=self.world.squared(p, e)))
+                    assert got.distance == nearest, "%s, expected %s" % (got, nearest)
                 assert got.period == (0 if p.presence_only else self.world.period(p, e)) and got.text, got
 
     def ask(self):
@@ -228,7 +237,7 @@ class Rules(Run):
             far, layers = f32(rng.choice((0.0, 0.0, 5.0, 40.0, 300.0))), rng.choice((0, 1, 2))
 
             def squared(e):
-                return sum((e.at[a] - c[a]) ** 2 for a in world.axes)
+                return distance2(e.at, c, world.axes)
             want = [e for e in world.entities.values() if (not layers or e.layers & layers) and (not far or squared(e) <= far * far)]
             want = [e.id for e in sorted(want, key=lambda e: (squared(e), e.id))[:k]]
             got = self.mover.query(self.space, nearest=pb.NearestQuery(x=c[0], y=c[1], z=c[2], k=k, max_distance=far, layers=layers))
