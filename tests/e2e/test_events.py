@@ -258,6 +258,30 @@ def what_is_released_to_one_session_is_for_that_one_only():
 
 
 @test
+def what_was_released_to_a_session_that_is_gone_is_for_nobody():
+    with Daemon() as d, Connection(d.port) as a, Connection(d.port) as b, Connection(d.port) as c:
+        a.ok(S, aoi.create_space(flush_ms=0), aoi.add(2, 3, 4, radius=9), aoi.open_player(7))
+        b.ok(S, aoi.add(3, 3, 4, radius=9), aoi.subscribe(9, 2), aoi.open_player(8), aoi.subscribe(7 + 3, 3))
+        c.ok(S, aoi.set_viewport(1, (-9, -9), (9, 9)), aoi.flush())
+        a.ok(S, aoi.release([2], [7], b.welcome.session))
+        b.ok(S, aoi.release([3], [8, 9], c.welcome.session))
+        c.ok(S, aoi.open_player(9, take_over=True))
+        b.send(bye=pb.Bye())
+        lost = [f.lost for f in b.frames_until_closed() if f.WhichOneof("kind") == "lost"]
+        assert [list(x.players) for x in lost] == [[9]], lost
+        for command, code, id in ((aoi.adopt(2), "NOT_OWNER", 2), (aoi.open_player(7, take_over=True), "NOT_OWNER", 7),
+                                  (aoi.adopt(3), "UNKNOWN_ENTITY", 3)):
+            refused(c, command, code, id)
+        c.ok(S, aoi.open_player(8, take_over=True), aoi.add(4, 1, 1), aoi.flush())  # 8 ended with its session: this is a new one
+        told = {delta.player: delta for delta in c.take_deltas() if delta.flush == 2}
+        assert set(told) == {1, 9} and set(told[1].enters) == {4} and told[1].leaves == {3}, told
+        assert told[9].full and set(told[9].enters) == {4}, "what it watches by goes on to be another's"
+        a.ok(S, aoi.adopt(2), aoi.open_player(7, take_over=True))  # one's own is fine
+        a.ping()
+        assert not a.notices
+
+
+@test
 def a_player_that_is_taken_over_goes_on_with_one_full_delta():
     with Daemon() as d, Connection(d.port) as a, Connection(d.port) as b:
         a.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0, radius=10), aoi.add(2, 1, 1), aoi.subscribe(7, 1, True), aoi.hide(7, 3),

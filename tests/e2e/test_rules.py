@@ -81,6 +81,14 @@ def min_stay_keeps_what_was_told_while_the_player_has_eyes():
 
 
 @test
+def what_entered_before_min_stay_was_set_counts_as_long_ago():
+    for r in Rig():
+        r.flush(aoi.add(2, 5, 0), aoi.add(3, 50, 0))
+        r.flush(aoi.set_space(min_stay_ms=FOREVER), aoi.move((3, 6, 0)))
+        assert r.flush(aoi.move((2, 50, 0), (3, 50, 0))).leaves == {2} and r.view() == {3}
+
+
+@test
 def min_stay_ends_by_itself_in_a_timed_space_and_by_flush_in_a_manual_one():
     for r in Rig(min_stay_ms=400):
         r.flush(aoi.add(2, 5, 0))
@@ -237,6 +245,7 @@ def a_timed_space_grows_quiet_when_everything_is_told():
         def quiet():
             before = flushes()
             time.sleep(0.05)
+            r.c.ping()  # the daemon has gone round its loop since, and a timer that was due has fired
             return flushes() == before
         eventually(quiet, "no flushes where nothing changes")
         r.c.ping()

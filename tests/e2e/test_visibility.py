@@ -5,18 +5,20 @@ margins, limits, budgets and tiers that change while it runs. Each flush is comp
 owners are told, who lost what, and whether work is left.
 """
 import math
+import time
 
 import aoiclient as aoi
 from aoiclient import Connection, pb
-from bruteforce import canonical, distance2, f32
-from harness import Daemon, main, seeded, test
+from bruteforce import Told, canonical, distance2, f32
+from harness import Daemon, eventually, main, seeded, test
 from mirrorrun import GATEWAY, INDEXES, MOVER, RADII, SHAPES, Run
 
 FLUSHES = 90
 FOREVER = 1 << 31  # ms; no test lasts so long
 HIDE, SHOW, NONE = pb.OVERRIDE_KIND_HIDE, pb.OVERRIDE_KIND_SHOW, pb.OVERRIDE_KIND_NONE
 TIERS = ("", "", "10:1 40:3 *:7", "25.5:2 *:3", "*:5", "0:1 12.3:2 32:4 300:6", "1:1 2:2 4:3 8:4 16:5 32:6 64:7 128:8 *:9")
-MARGINS = (0.0, 0.0, 0.1, 2.0, 12.3, 50.0)
+MARGINS = (0.0, 0.0, 0.1, 2.0, 2.0, 12.3, 12.3, 50.0, 1e-42, 3.4e38)
+LENGTHS = RADII + (3e38,)
 
 
 class Rules(Run):
@@ -47,8 +49,9 @@ class Rules(Run):
 
     def fields(self):
         r = self.rng
-        return dict(extra=r.randrange(1 << 32), radius=r.choice(RADII), payload=self.payload(), layers=r.choice((0, 1, 2, 3, 1 << 31, 0xffffffff)),
-                    appeal=r.choice((0.0, 0.0, 0.1, 5.0, 60.0)), priority=r.choice((0, 0, 0, 1, 7, 0xffffffff)), report_observed=r.random() < 0.5)
+        return dict(extra=r.randrange(1 << 32), radius=r.choice(LENGTHS), payload=self.payload(), layers=r.choice((0, 1, 2, 3, 1 << 31, 0xffffffff)),
+                    appeal=r.choice((0.0,) * 9 + (0.1, 0.1, 5.0, 5.0, 60.0, 60.0, 1e-42, 3e38)), priority=r.choice((0, 0, 0, 1, 7, 0xffffffff)),
+                    report_observed=r.random() < 0.5)
 
     def add(self):
         id, fields, up = self.rng.choice(self.ids), self.fields(), self.rng.random() < 0.3
@@ -72,6 +75,8 @@ class Rules(Run):
             id = self.rng.choice(self.ids)
             return aoi.publish(id, data), [(self.world.publish(self.me, id, data), id)]
         a, b = [tuple(f32(c) for c in self.position()) for _ in range(2)]
+        if self.rng.random() < 0.1:
+            b = (3.4e38, -3.4e38, 3.4e38)
         if r < 0.8:
             return aoi.publish_at(*a, message=data), [(self.world.publish_in(a, a, data), 0)]
         lo, hi = tuple(map(min, a, b)), tuple(map(max, a, b))
@@ -263,6 +268,61 @@ class Rules(Run):
             assert (got.appeal, got.priority, got.report_observed) == (e.appeal, e.priority, e.report), got
 
 
+class Timed(Rules):
+    """A space that flushes by itself, under the rules that do not depend on what was told: where it grows quiet, views and Observed are the truth."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.stay = 0
+        self.set_space(min_stay_ms=0)
+        self.mover.ok(self.space, aoi.set_space(flush_ms=self.rng.choice((1, 2, 5))))
+        self.known = 0  # births that the mirrors know of
+
+    def settings(self):
+        return dict(max_enter_per_flush=self.rng.choice((0, 1, 3, 10)), update_tiers=self.rng.choice(TIERS))
+
+    def player_fields(self):
+        return dict(mask=self.rng.choice((0, 0, 1, 3)), max_enter_per_flush=self.rng.choice((0, 0, 2)))
+
+    def send(self, connection, made):
+        super().send(connection, made)
+        for space, id in list(connection.observed):  # of what is gone nothing is told, so forget it
+            if id not in self.world.entities or self.world.entities[id].birth > self.known:
+                connection.observed.pop((space, id))
+        self.known = self.world.births
+
+    def whys(self):
+        pass
+
+    def flush(self, number):
+        """None: only a look at the end, and now and then at what is so until then."""
+        self.world.lost = []
+        if number % 30 == 29:
+            self.settle_down()
+
+    def settle_down(self):
+        def flushes():
+            for connection in self.connections.values():
+                connection.ping()
+            return self.mover.query(self.space, stats=pb.StatsQuery()).flushes
+
+        def quiet():
+            before = flushes()
+            time.sleep(0.03)
+            return flushes() == before
+        eventually(quiet, "a space in which nothing changes goes on flushing")
+        world = self.world
+        world.sight = {}
+        for id, p in world.players.items():
+            want = {entity: world.entities[entity].seen() for entity in world.rules(p, 0)}
+            assert self.connections[p.owner].view(self.space, id) == want, "the view of player %d" % id
+            p.told = {entity: Told(world.entities[entity].birth, seen, None) for entity, seen in want.items()}
+        for id, e in world.entities.items():
+            now = any(id in p.told and id not in p.units for p in world.players.values())
+            told = self.connections[e.owner].observed.get((self.space, id), False)
+            assert e.doubt or not e.report or told == now, "entity %d: observed %s, told %s" % (id, now, told)
+
+
 def run(dimensions, shape, index, base=0.0):
     rng = seeded("%dD %s %s" % (dimensions, shape, index))
     with Daemon() as d, Connection(d.port, name="mover") as mover, Connection(d.port, name="gateway") as gateway:
@@ -290,6 +350,17 @@ def every_rule_equals_brute_force_eight_million_away_from_the_origin():
     for index in INDEXES:
         for shape in SHAPES:
             run(2, shape, index, base=8000000.0)
+
+
+@test
+def a_timed_space_grows_quiet_with_every_view_and_observation_true():
+    for index in INDEXES:
+        for shape in SHAPES:
+            rng = seeded("timed %s %s" % (shape, index))
+            with Daemon() as d, Connection(d.port, name="mover") as mover, Connection(d.port, name="gateway") as gateway:
+                r = Timed(rng, mover, gateway, 1, 2, SHAPES[shape], INDEXES[index])
+                for number in range(FLUSHES):
+                    r.step(number)
 
 
 if __name__ == "__main__":
