@@ -235,6 +235,7 @@ static void note_told(const struct model *m, struct model_space *s, struct model
         t->moves = e->moves;
     } else if (!model_due(m, e, flush)) {
         t->gap = true;
+        if (p->skipped) t->moves = e->moves - 1; /* as far as the core knows: serials may have wrapped */
     }
     p->may |= t->gap && t->moves != e->moves && !p->set.presence_only;
 }

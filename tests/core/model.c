@@ -566,7 +566,7 @@ int model_player_settings(struct model *m, struct model_space *s, aoi_owner owne
     p->full_due |= takes || (p->set.presence_only && !settings->presence_only);
     p->set = *settings;
     p->mask = settings->mask == 0 ? UINT32_MAX : settings->mask;
-    p->released = false;
+    if (settings->take_over) p->released = false; /* taken, or taken back */
     p->owner = owner;
     return rc;
 }
