@@ -405,16 +405,27 @@ static void crosslist_watch_clear(struct aoi_space *space, uint32_t watch)
 
 /* ------------------------------------------------------------------------------------------------------------- reading */
 
-static void crosslist_gather(struct aoi_space *space, uint32_t watch, uint32_t mask, aoi__slots *out)
+static void crosslist_gather(struct aoi_space *space, uint32_t watch, uint32_t mask, const float lo[3], const float hi[3], aoi__slots *out)
 {
     (void)mask; /* the sets are kept whole */
     const struct crosslist *x = space->index;
+    const struct aoi__watch *w = &space->watches.at[watch];
     if (watch >= x->area.n) return;
     const struct aoi__list *set = &x->pairs.of[AOI__WATCH][watch];
     if (set->n == 0) return;
     array_reserve(out, (size_t)out->n + set->n);
-    memcpy(out->at + out->n, set->id, set->n * sizeof *out->at);
-    out->n += set->n;
+    if (lo == w->lo && hi == w->hi) {
+        memcpy(out->at + out->n, set->id, set->n * sizeof *out->at);
+        out->n += set->n;
+        return;
+    }
+    struct area clip = {.slot = AOI__NONE};
+    order(x->dims, lo, clip.lo);
+    order(x->dims, hi, clip.hi);
+    for (uint32_t i = 0; i < set->n; i++) {
+        out->at[out->n] = set->id[i];
+        out->n += contains(&clip, at(x, set->id[i]), x->dims);
+    }
 }
 
 /* The watches that hold it now; those that held it, and no longer do, were marked when they lost it. */
@@ -459,6 +470,14 @@ static void crosslist_watching(struct aoi_space *space, const float lo[3], const
 static void crosslist_resolve(struct aoi_space *space)
 {
     (void)space; /* everything was marked as it happened */
+}
+
+static void crosslist_disturb(struct aoi_space *space, const float lo[3], const float hi[3])
+{
+    aoi__slots watches = {0};
+    crosslist_watching(space, lo, hi, &watches);
+    for (uint32_t i = 0; i < watches.n; i++) aoi__watch_dirty(space, watches.at[i]);
+    array_clear(&watches);
 }
 
 static void crosslist_scan(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *out)
@@ -602,6 +621,7 @@ const struct aoi__index_ops aoi__crosslist_ops = {
     .watch_clear = crosslist_watch_clear,
     .gather = crosslist_gather,
     .notify = crosslist_notify,
+    .disturb = crosslist_disturb,
     .relayer = crosslist_relayer,
     .resolve = crosslist_resolve,
     .watching = crosslist_watching,

@@ -61,29 +61,20 @@ static void emit_leaves(struct aoi__look *k)
     space->stats.leaves += k->s->leave_id.n;
 }
 
-static bool due(const struct aoi__look *k, uint32_t slot)
-{
-    if (!k->tiered) return true;
-    uint64_t period = aoi__look_period(k, slot);
-    return (k->info->flush % period + k->space->hot[slot].id % period) % period == 0;
-}
-
 /* Of the kept, those that changed since they were last due. What is not due now is flagged as late. */
 static void emit_updates(struct aoi__look *k)
 {
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
     for (uint32_t i = 0; i < s->kept.n; i++) {
-        uint32_t slot = s->kept.at[i], flags = k->flags ? k->p->told.at[space->told_at[slot]] & ~AOI__TOLD_SLOT : 0;
-        bool late = space->hot[slot].stamp > k->p->served || (flags & AOI__LATE);
-        flags &= ~AOI__LATE;
-        if (late && !k->p->set.presence_only) {
-            if (due(k, slot))
-                aoi__row_set(&s->updates, s->updates.n++, &space->hot[slot], false);
-            else
-                flags |= AOI__LATE, k->left = true;
-        }
-        s->kept.at[i] = slot | flags;
+        uint32_t slot = s->kept.at[i] & AOI__TOLD_SLOT;
+        bool late = space->hot[slot].stamp > k->p->served || (s->kept.at[i] & AOI__LATE);
+        s->kept.at[i] &= ~AOI__LATE;
+        if (!late || k->updates == AOI__UPDATES_NONE) continue;
+        if (aoi__look_due(k, slot))
+            aoi__row_set(&s->updates, s->updates.n++, &space->hot[slot], false);
+        else
+            s->kept.at[i] |= AOI__LATE, k->left = true;
     }
 }
 
@@ -154,6 +145,7 @@ static void restate(struct aoi__look *k)
     uint32_t kept = s->kept.n;
     s->leave_id.n = 0;
     s->updates.n = 0;
+    for (uint32_t i = 0; i < kept; i++) s->kept.at[i] &= AOI__TOLD_SLOT; /* nothing is owed or late any more */
     emit_enters(k, &s->kept);
     for (uint32_t i = s->kept.n; i < kept; i++) aoi__slot_untold(k->space, s->kept.at[i]);
 }
@@ -310,12 +302,12 @@ void aoi__emit(struct aoi__look *k, size_t room)
     s->enters.n = 0;
     s->payload_id.n = s->payload.n = s->payload_len.n = s->layers_id.n = s->layers.n = 0;
     emit_leaves(k);
-    if (!k->inline_updates && !k->p->full) emit_updates(k);
+    if ((k->updates == AOI__UPDATES_LATER || k->updates == AOI__UPDATES_NONE) && !k->p->full) emit_updates(k);
     size_t must = AOI_DELTA_OVERHEAD + s->leave_id.n * sizeof(uint64_t) + s->updates.n * AOI_UPDATE_BYTES;
     k->room = room > must ? room - must : 0;
     if (k->p->full)
         restate(k);
-    else if (k->flags || k->space->state_serial > k->p->served)
+    else if (k->flags & AOI__OWED || k->space->state_serial > k->p->served)
         emit_state(k);
     emit_enters(k, &s->come);
     emit_messages(k);

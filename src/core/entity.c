@@ -154,18 +154,15 @@ void aoi__forget_touched(struct aoi_space *space)
     space->touched.n = 0;
 }
 
-/* The watches of which the box touches pos +- appeal are to be looked at. */
-static void disturb(struct aoi_space *space, const float pos[3], float appeal)
+/* The watches of which the box touches either place +- its appeal are to be looked at. */
+static void disturb(struct aoi_space *space, const float p[3], float p_appeal, const float q[3], float q_appeal)
 {
     float lo[3] = {0}, hi[3] = {0};
-    aoi__slots watches = {0};
     for (uint32_t a = 0; a < space->dims; a++) {
-        lo[a] = pos[a] - appeal;
-        hi[a] = pos[a] + appeal;
+        lo[a] = fminf(p[a] - p_appeal, q[a] - q_appeal);
+        hi[a] = fmaxf(p[a] + p_appeal, q[a] + q_appeal);
     }
-    space->ops->watching(space, lo, hi, &watches);
-    for (uint32_t i = 0; i < watches.n; i++) aoi__watch_dirty(space, watches.at[i]);
-    array_clear(&watches);
+    space->ops->disturb(space, lo, hi);
 }
 
 /* Whoever may see the entity now, or saw it where it was at the last flush with the appeal that it had, is to be looked at. */
@@ -173,8 +170,13 @@ static void notify(struct aoi_space *space, uint32_t slot, const float from[3], 
 {
     const struct aoi__cold *c = &space->cold[slot];
     if (c->flags & AOI__LARGE || from_appeal > 0) {
-        disturb(space, from, from_appeal);
-        disturb(space, space->hot[slot].pos, c->appeal);
+        const float *to = space->hot[slot].pos;
+        if (aoi__distance2(from, to, space->dims) <= (double)c->appeal * (double)c->appeal) {
+            disturb(space, from, from_appeal, to, c->appeal); /* the two boxes overlap, as they mostly do: one box around both */
+        } else {
+            disturb(space, from, from_appeal, from, from_appeal);
+            disturb(space, to, c->appeal, to, c->appeal);
+        }
     } else {
         space->ops->notify(space, slot, from, layers);
     }
@@ -284,6 +286,7 @@ static void set_priority(struct aoi_space *space, uint32_t slot, uint32_t priori
 {
     struct aoi__cold *c = &space->cold[slot];
     if (c->priority == priority) return;
+    space->priority_n += (priority != 0) - (uint32_t)(c->priority != 0);
     c->priority = priority;
     aoi__changed(space);
     notify(space, slot, space->hot[slot].pos, c->appeal, space->hot[slot].layers);
@@ -328,6 +331,7 @@ static void add_new(struct aoi_space *space, aoi_owner owner, const struct aoi_e
     owner_link(space, slot);
     idmap_put(&space->entity_map, e->id, slot);
     space->entity_n++;
+    space->priority_n += e->priority != 0;
     if (idmap_get(&space->shown_map, e->id) != IDMAP_NONE) space->cold[slot].flags |= AOI__SHOWN;
     place(space, slot);
     notify(space, slot, pos, e->appeal, e->layers);
@@ -420,6 +424,7 @@ void aoi__entity_remove(struct aoi_space *space, uint32_t slot)
     if (c->flags & AOI__PUBLISHED) aoi__publisher_gone(space, slot);
     if (c->flags & AOI__RELEASED) idmap_remove(&space->released, space->hot[slot].id);
     displace(space, slot);
+    space->priority_n -= c->priority != 0;
     c->flags = 0;
     untouch(space, slot);
     owner_unlink(space, slot);

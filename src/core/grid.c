@@ -39,6 +39,7 @@ struct grid {
     ARRAY(struct area) areas; /* by watch */
     aoi__slots wide;          /* watches */
     aoi__slots changed;       /* blocks with changed != 0, which are kept for that */
+    uint32_t wide_layers;     /* of changes that concern wide watches, beside those of changed */
     aoi__slots near;          /* scratch: the blocks of a box */
 };
 
@@ -244,25 +245,31 @@ static void exclude(aoi__slots *out, uint32_t from, uint32_t slot)
     }
 }
 
-static void grid_gather(struct aoi_space *space, uint32_t watch, uint32_t mask, aoi__slots *out)
+static void grid_gather(struct aoi_space *space, uint32_t watch, uint32_t mask, const float lo[3], const float hi[3], aoi__slots *out)
 {
     struct grid *g = grid_of(space);
     const struct aoi__watch *w = &space->watches.at[watch];
     const struct area *area = &g->areas.at[watch];
     uint32_t start = out->n;
-    bool large = w->slot == AOI__NONE || (space->cold[w->slot].flags & AOI__LARGE);
+    bool large = w->slot == AOI__NONE || (space->cold[w->slot].flags & AOI__LARGE), whole = lo == w->lo && hi == w->hi;
     uint32_t own = large ? AOI__NONE : g->home.at[w->slot].cell >> 6;
+    int32_t first[3], last[3];
     if (area->wide != AOI__NONE) {
-        grid_scan(space, w->lo, w->hi, mask, out);
+        grid_scan(space, lo, hi, mask, out);
         if (own != AOI__NONE) exclude(out, start, w->slot);
         return;
+    }
+    if (!whole) {
+        cell_at(g, lo, first);
+        cell_at(g, hi, last);
     }
     for (uint32_t i = 0; i < area->links.n; i++) {
         struct link l = area->links.at[i];
         const struct aoi__block *block = &g->dir.block.at[l.block];
         uint32_t from = out->n;
-        if (!(block->layers & mask)) continue;
-        scan_block(g, block, block->entries.at[l.entry].mask, w->lo, w->hi, out);
+        if (!(block->layers & mask) || (!whole && !aoi__block_touches(&g->dir, block, first, last))) continue;
+        uint64_t cells = block->entries.at[l.entry].mask & (whole ? UINT64_MAX : aoi__cell_mask(&g->dir, block, first, last));
+        scan_block(g, block, cells, lo, hi, out);
         if (l.block == own) exclude(out, from, w->slot);
     }
 }
@@ -327,6 +334,26 @@ static void grid_notify(struct aoi_space *space, uint32_t slot, const float from
     if (b != AOI__NONE) mark_changed(g, b, aoi__cell_bit(&g->dir, cell), layers); /* else nobody watches there */
 }
 
+/* Marks the cells of blocks in which there are watches at all; what is watched widely is concerned by anything. */
+static void grid_disturb(struct aoi_space *space, const float lo[3], const float hi[3])
+{
+    struct grid *g = grid_of(space);
+    int32_t first[3], last[3];
+    cell_at(g, lo, first);
+    cell_at(g, hi, last);
+    g->near.n = 0;
+    aoi__blocks_in(&g->dir, first, last, &g->near);
+    for (uint32_t i = 0; i < g->near.n; i++) {
+        struct aoi__block *block = &g->dir.block.at[g->near.at[i]];
+        if (block->entries.n == 0) continue;
+        if (block->changed == 0) *array_add(&g->changed) = g->near.at[i];
+        block->changed |= aoi__cell_mask(&g->dir, block, first, last);
+        block->changed_layers = UINT32_MAX;
+        block->keep = true;
+    }
+    g->wide_layers = UINT32_MAX;
+}
+
 static void grid_relayer(struct aoi_space *space, uint32_t slot)
 {
     struct grid *g = grid_of(space);
@@ -341,7 +368,7 @@ static void dirty_if(struct aoi_space *space, uint32_t watch, uint32_t layers)
 static void grid_resolve(struct aoi_space *space)
 {
     struct grid *g = grid_of(space);
-    uint32_t layers = 0;
+    uint32_t layers = g->wide_layers;
     for (uint32_t i = 0; i < g->changed.n; i++) {
         struct aoi__block *block = &g->dir.block.at[g->changed.at[i]];
         for (uint32_t k = 0; k < block->entries.n; k++)
@@ -354,6 +381,7 @@ static void grid_resolve(struct aoi_space *space)
     }
     for (uint32_t i = 0; i < g->wide.n; i++) dirty_if(space, g->wide.at[i], layers);
     g->changed.n = 0;
+    g->wide_layers = 0;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- life and checks */
@@ -462,6 +490,7 @@ const struct aoi__index_ops aoi__grid_ops = {
     .watch_clear = grid_watch_clear,
     .gather = grid_gather,
     .notify = grid_notify,
+    .disturb = grid_disturb,
     .relayer = grid_relayer,
     .resolve = grid_resolve,
     .watching = grid_watching,

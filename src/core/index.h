@@ -32,13 +32,16 @@ struct aoi__index_ops {
     /* The watch has no area any more; forget it. Fine if it had none. */
     void (*watch_clear)(struct aoi_space *space, uint32_t watch);
 
-    /* Appends every slot that lies in the watch's box, but the watch's own entity, each once, in any order; it may leave out what has no layer of the mask. */
-    void (*gather)(struct aoi_space *space, uint32_t watch, uint32_t mask, aoi__slots *out);
+    /* Appends every slot of the watch's box that also lies in lo..hi, but the watch's own entity, each once, in any order; it may leave out what has no layer of the
+     * mask. */
+    void (*gather)(struct aoi_space *space, uint32_t watch, uint32_t mask, const float lo[3], const float hi[3], aoi__slots *out);
 
     /* Something about the entity has changed: it was at from[] at the last flush and is in hot[slot].pos now (the same place, perhaps); layers are those that it
      * has or had. Sees to it that, by the next resolve(), aoi__watch_dirty() is called for every active watch of a mask with one of these layers that
      * holds it now or may have held it at the last flush. Too many is fine. */
     void (*notify)(struct aoi_space *space, uint32_t slot, const float from[3], uint32_t layers);
+    /* Likewise for every active watch of which the box touches lo..hi. */
+    void (*disturb)(struct aoi_space *space, const float lo[3], const float hi[3]);
     /* hot holds other layers than before. */
     void (*relayer)(struct aoi_space *space, uint32_t slot);
     /* The flush is about to read which players are dirty. */

@@ -18,15 +18,20 @@ struct level {
 };
 
 struct home {
-    uint32_t cell;  /* block << 6 | bit */
-    uint32_t place; /* in the cell */
+    uint32_t cell;   /* block << 6 | bit */
+    uint32_t place;  /* in the cell */
+    uint32_t listed; /* in all */
 };
+
+/* So few are candidates for everybody: the exact rule is cheaper than finding out where they are. */
+#define FEW_LARGE 32
 
 struct aoi__large {
     struct level level[LEVELS];
     aoi__scan_fn scan;
     ARRAY(struct home) home; /* by slot */
-    aoi__slots near;         /* scratch: the blocks of a box */
+    aoi__slots all;
+    aoi__slots near; /* scratch: the blocks of a box */
 };
 
 static struct level *level_of(struct aoi__large *large, float appeal)
@@ -70,7 +75,9 @@ void aoi__large_insert(struct aoi_space *space, uint32_t slot)
     cell_at(level, space->hot[slot].pos, cell);
     uint32_t block = aoi__block_get(&level->dir, cell), bit = aoi__cell_bit(&level->dir, cell);
     array_reserve(&large->home, (size_t)slot + 1);
-    large->home.at[slot] = (struct home){.cell = block << 6 | bit, .place = aoi__cell_put(&level->dir, block, bit, slot, space->hot[slot].pos)};
+    large->home.at[slot] = (struct home){
+        .cell = block << 6 | bit, .place = aoi__cell_put(&level->dir, block, bit, slot, space->hot[slot].pos), .listed = large->all.n};
+    *array_add(&large->all) = slot;
     level->n++;
 }
 
@@ -82,6 +89,8 @@ void aoi__large_erase(struct aoi_space *space, uint32_t slot)
     uint32_t moved = aoi__cell_take(&level->dir, home.cell >> 6, home.cell & 63, home.place);
     large->home.at[moved].place = home.place;
     aoi__block_drop(&level->dir, home.cell >> 6);
+    array_swap_remove(&large->all, home.listed);
+    if (home.listed < large->all.n) large->home.at[large->all.at[home.listed]].listed = home.listed;
     level->n--;
 }
 
@@ -119,6 +128,10 @@ static void scan_level(struct aoi__large *large, const struct level *level, cons
 
 void aoi__large_gather(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out)
 {
+    if (space->large_n <= FEW_LARGE) {
+        for (uint32_t i = 0; i < space->large_n; i++) *array_add(out) = space->large->all.at[i];
+        return;
+    }
     for (uint32_t k = 0; space->large != NULL && k < LEVELS; k++) {
         const struct level *level = &space->large->level[k];
         float low[3] = {0}, high[3] = {0};
@@ -141,6 +154,7 @@ void aoi__large_free(struct aoi_space *space)
     if (space->large == NULL) return;
     for (uint32_t k = 0; k < LEVELS; k++) aoi__blocks_clear(&space->large->level[k].dir);
     array_clear(&space->large->home);
+    array_clear(&space->large->all);
     array_clear(&space->large->near);
     free(space->large);
     space->large = NULL;
@@ -169,6 +183,7 @@ uint32_t aoi__large_validate(const struct aoi_space *space)
                     uint32_t slot = aoi__cell_slots(cell, space->dims)[i];
                     CHECK(aoi__alive(space, slot) && (space->cold[slot].flags & AOI__LARGE) &&
                           level_of(space->large, space->cold[slot].appeal) == level);
+                    CHECK(space->large->all.at[space->large->home.at[slot].listed] == slot);
                     CHECK(space->large->home.at[slot].cell == (b << 6 | bit) && space->large->home.at[slot].place == i);
                     for (uint32_t a = 0; a < space->dims; a++) CHECK(cell->x[(size_t)a * cell->cap + i] == space->hot[slot].pos[a]);
                 }

@@ -59,11 +59,11 @@ static void fill(const struct aoi_space *space, const aoi__slots *slots, struct 
 static void select_ids(uint64_t *id, uint32_t *slot, uint32_t count, uint32_t n)
 {
     struct aoi__ranked *r = mem_alloc(count * sizeof *r);
-    for (uint32_t i = 0; i < count; i++) r[i] = (struct aoi__ranked){.id = id[i], .slot = slot[i]};
+    for (uint32_t i = 0; i < count; i++) r[i] = (struct aoi__ranked){.id = id[i], .entry = slot[i]};
     aoi__rank_select(r, count, n);
     for (uint32_t i = 0; i < n; i++) {
         id[i] = r[i].id;
-        slot[i] = r[i].slot;
+        slot[i] = r[i].entry;
     }
     free(r);
 }
@@ -147,14 +147,14 @@ static void nearest_first(const struct aoi_space *space, const float center[3], 
     struct aoi__ranked *r = mem_alloc(((size_t)slots->n + 1) * sizeof *r);
     for (uint32_t i = 0; i < slots->n; i++) {
         uint32_t slot = slots->at[i];
-        r[i] = (struct aoi__ranked){.distance2 = aoi__distance2(space->hot[slot].pos, center, space->dims), .id = space->hot[slot].id, .slot = slot};
+        r[i] = (struct aoi__ranked){.distance2 = aoi__distance2(space->hot[slot].pos, center, space->dims), .id = space->hot[slot].id, .entry = slot};
     }
     if (slots->n > k) {
         aoi__rank_select(r, slots->n, k);
         slots->n = (uint32_t)k;
     }
     aoi__rank_sort(r, slots->n);
-    for (uint32_t i = 0; i < slots->n; i++) slots->at[i] = r[i].slot;
+    for (uint32_t i = 0; i < slots->n; i++) slots->at[i] = r[i].entry;
     free(r);
 }
 

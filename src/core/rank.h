@@ -11,8 +11,8 @@ struct aoi__ranked {
     double distance2;
     uint64_t id;
     uint32_t priority;
-    uint32_t slot;
-    bool chosen; /* SHOW, include_self */
+    uint32_t entry; /* whatever it is that is ranked: a slot, with its flags */
+    bool chosen;    /* SHOW, include_self */
     bool told;
 };
 

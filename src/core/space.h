@@ -98,6 +98,7 @@ struct aoi__player {
     uint32_t post, post_last; /* its messages in space->posts while a flush runs; AOI__NONE: none */
     bool full;                /* the next delta is to be full */
     bool skipped;             /* the last flush that would have served it skipped it */
+    float reach;              /* how far max_view reached lately, and some more: see view.c; 0: it has not limited */
     bool staying;             /* min_stay_ms alone keeps something in its view, which may be anywhere */
     ARRAY(struct aoi__unit) units;
     ARRAY(struct aoi__override) overrides;
@@ -152,6 +153,7 @@ struct aoi_space {
     uint32_t slot_n, slot_cap; /* slots ever used; capacity of the arrays */
     uint32_t entity_n;         /* alive */
     uint32_t large_n;          /* those of them that have appeal, and stand in large */
+    uint32_t priority_n;       /* those of them of a priority other than 0 */
     struct aoi__hot *hot;
     struct aoi__cold *cold;
     uint32_t *mark;    /* scratch of a flush, see view.c */

@@ -24,10 +24,11 @@ static void validate_entity(const struct aoi_space *space, uint32_t slot)
 
 static void validate_entities(const struct aoi_space *space)
 {
-    uint32_t alive = 0, dead = 0;
+    uint32_t alive = 0, dead = 0, priorities = 0;
     for (uint32_t s = 0; s < space->slot_n; s++) {
         if (aoi__alive(space, s)) {
             validate_entity(space, s);
+            priorities += space->cold[s].priority != 0;
             alive++;
         } else {
             CHECK(space->cold[s].payload == NULL && space->cold[s].touched == 0);
@@ -35,6 +36,7 @@ static void validate_entities(const struct aoi_space *space)
         }
         CHECK(space->mark[s] <= space->mark_serial);
     }
+    CHECK(priorities == space->priority_n);
     CHECK(alive == space->entity_n && alive == space->entity_map.n);
     CHECK(alive + dead + space->free_slots.n == space->slot_n);
     for (uint32_t i = 0; i < space->free_slots.n; i++)

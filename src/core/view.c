@@ -19,65 +19,114 @@
 static void mark_told(struct aoi__look *k)
 {
     struct aoi_space *space = k->space;
-    if (space->mark_serial > UINT32_MAX - 3) {
+    if (space->mark_serial > UINT32_MAX - AOI__MARKS) {
         if (space->slot_cap > 0) memset(space->mark, 0, space->slot_cap * sizeof *space->mark);
         space->mark_serial = 0;
     }
-    space->mark_serial += 3;
-    uint32_t flags = 0, gone = AOI__GONE(space);
+    space->mark_serial += AOI__MARKS;
+    uint32_t flags = 0, told = AOI__TOLD(space);
     for (uint32_t i = 0; i < k->p->told.n; i++) {
         uint32_t entry = k->p->told.at[i];
         flags |= entry;
-        space->mark[entry & AOI__TOLD_SLOT] = gone;
+        space->mark[entry & AOI__TOLD_SLOT] = told + (entry >> AOI__FLAG_SHIFT);
     }
-    k->flags = (flags & ~AOI__TOLD_SLOT) != 0;
-    k->told_at = k->flags || k->staying;
-    if (!k->told_at) return;
+    k->flags = flags & ~AOI__TOLD_SLOT;
+    if (!k->staying) return;
     if (space->told_at == NULL) space->told_at = mem_alloc((size_t)space->slot_cap * sizeof *space->told_at);
     for (uint32_t i = 0; i < k->p->told.n; i++) space->told_at[k->p->told.at[i] & AOI__TOLD_SLOT] = i;
 }
 
+/* The period of the tier for a squared distance. */
+static inline uint32_t period_at(const struct aoi_tiers *t, double distance2)
+{
+    uint32_t period = t->beyond;
+    for (uint32_t i = t->n; i-- > 0;) period = distance2 <= (double)t->at[i].distance * (double)t->at[i].distance ? t->at[i].period : period;
+    return period;
+}
+
+/* Whether flush number + id is a multiple of the period. */
+static inline bool is_due(const struct aoi__look *k, uint64_t id, uint64_t period)
+{
+    if (k->even_periods) return ((k->info->flush + id) & (period - 1)) == 0;
+    return (k->info->flush % period + id % period) % period == 0;
+}
+
+static inline double anchor_distance2(const struct aoi__look *k, const float pos[3])
+{
+    double dx = (double)pos[0] - k->anchor[0], dy = (double)pos[1] - k->anchor[1], d = dx * dx + dy * dy;
+    if (k->space->dims == 2) return d;
+    double dz = (double)pos[2] - k->anchor[2];
+    return d + dz * dz;
+}
+
 #define WHATEVER ((uint64_t)1 << 32) /* in a mask: also what has none of its layers */
 
-/* Sorts slots that are seen into kept and come; each slot once, however many watches found it. Kept ones that changed since the player was served are
- * written into the update columns at once, while they are in the cache, unless a rule may yet drop or delay them. flat: neither z nor extra is wanted. */
-static inline __attribute__((always_inline)) void sort_rows(struct aoi__look *k, const uint32_t *found, uint32_t n, uint64_t mask, bool update,
-                                                            bool flat)
+/* Sorts slots that are seen into kept and come; each slot once, however many watches found it. Where no rule can drop them any more, kept ones that changed
+ * since the player was served are written into the update columns at once, while they are in the cache. flat: neither z nor extra is wanted. */
+static inline __attribute__((always_inline)) void sort_rows(struct aoi__look *k, const uint32_t *found, uint32_t n, uint64_t mask,
+                                                            enum aoi__updates mode, bool flat)
 {
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
     const struct aoi__hot *hot = space->hot;
-    struct aoi_rows updates = s->updates; /* a copy, so that stores to the columns do not make the compiler reload it */
+    struct aoi_rows updates = s->updates; /* copies, so that stores to the columns do not make the compiler reload them */
+    const struct aoi__look look = *k;
     uint32_t *mark = space->mark, *kept = s->kept.at + s->kept.n, *come = s->come.at + s->come.n;
-    uint32_t served = k->p->served, gone = AOI__GONE(space), seen = AOI__SEEN(space);
+    uint32_t served = k->p->served, told = AOI__TOLD(space), seen = AOI__SEEN(space), left = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t slot = found[i], was = mark[slot];
         const struct aoi__hot *h = &hot[slot];
         if (was >= seen || !((h->layers | WHATEVER) & mask)) continue;
         mark[slot] = seen;
-        if (was != gone) {
+        if (was < told) {
             *come++ = slot;
             continue;
         }
-        *kept++ = slot;
-        if (!update) continue;
-        aoi__row_set(&updates, updates.n, h, flat);
-        updates.n += h->stamp > served;
+        uint32_t entry = slot | (was - told) << AOI__FLAG_SHIFT;
+        if (mode == AOI__UPDATES_INLINE || mode == AOI__UPDATES_TIERED) {
+            uint32_t late = h->stamp > served, due = 1;
+            if (mode == AOI__UPDATES_TIERED) {
+                late |= (entry & AOI__LATE) != 0;
+                due = is_due(&look, h->id, period_at(look.tiers, anchor_distance2(&look, h->pos)));
+                entry = (entry & ~AOI__LATE) | (late & ~due & 1) * AOI__LATE;
+                left |= late & ~due;
+            }
+            aoi__row_set(&updates, updates.n, h, flat);
+            updates.n += late & due;
+        }
+        *kept++ = entry;
     }
     s->updates.n = updates.n;
     s->kept.n = (uint32_t)(kept - s->kept.at);
     s->come.n = (uint32_t)(come - s->come.at);
+    k->left |= left & 1;
 }
 
 static void sort_found(struct aoi__look *k, const aoi__slots *found, uint64_t mask)
 {
+    bool flat = k->space->dims == 2 && !k->space->set.extra;
     array_reserve(&k->s->come, k->s->come.n + found->n);
-    if (!k->inline_updates)
-        sort_rows(k, found->at, found->n, mask, false, true);
-    else if (k->space->dims == 2 && !k->space->set.extra)
-        sort_rows(k, found->at, found->n, mask, true, true);
-    else
-        sort_rows(k, found->at, found->n, mask, true, false);
+    switch (k->updates) {
+    case AOI__UPDATES_INLINE:
+        if (flat)
+            sort_rows(k, found->at, found->n, mask, AOI__UPDATES_INLINE, true);
+        else
+            sort_rows(k, found->at, found->n, mask, AOI__UPDATES_INLINE, false);
+        break;
+    case AOI__UPDATES_TIERED:
+        if (flat)
+            sort_rows(k, found->at, found->n, mask, AOI__UPDATES_TIERED, true);
+        else
+            sort_rows(k, found->at, found->n, mask, AOI__UPDATES_TIERED, false);
+        break;
+    case AOI__UPDATES_NONE:
+    case AOI__UPDATES_LATER: sort_rows(k, found->at, found->n, mask, AOI__UPDATES_LATER, true); break;
+    }
+}
+
+static bool is_told(const struct aoi_space *space, uint32_t slot)
+{
+    return space->mark[slot] >= AOI__TOLD(space) && space->mark[slot] < AOI__SEEN(space);
 }
 
 /* The index finds what lies in a box that may be larger than what is seen: leaves those that the player sees by the exact rules, told ones with its margin. */
@@ -85,16 +134,26 @@ static void thin(struct aoi__look *k, const struct aoi__watch *w, aoi__slots *fo
 {
     const struct aoi_space *space = k->space;
     struct aoi__sight sight;
-    uint32_t n = 0, gone = AOI__GONE(space);
+    uint32_t n = 0;
     aoi__sight_init(&sight, space, w, k->margin);
     for (uint32_t i = 0; i < found->n; i++) {
         uint32_t slot = found->at[i];
         const float *pos = space->hot[slot].pos, appeal = space->cold[slot].appeal;
-        bool in = aoi__sight_base(&sight, pos, appeal) || (k->margin > 0 && space->mark[slot] == gone && aoi__sight_keep(&sight, pos, appeal));
+        bool in = aoi__sight_base(&sight, pos, appeal) || (k->margin > 0 && is_told(space, slot) && aoi__sight_keep(&sight, pos, appeal));
         found->at[n] = slot;
         n += in && slot != w->slot;
     }
     found->n = n;
+}
+
+/* That part of the watch's box that is at most k->reach away from the anchor, on each axis. */
+static void clip(const struct aoi__look *k, const struct aoi__watch *w, float lo[3], float hi[3])
+{
+    for (uint32_t a = 0; a < 3; a++) {
+        aoi__widen(k->anchor[a] - (double)k->reach, k->anchor[a] + (double)k->reach, 0, &lo[a], &hi[a]);
+        lo[a] = fmaxf(lo[a], w->lo[a]);
+        hi[a] = fminf(hi[a], w->hi[a]);
+    }
 }
 
 static void gather_watch(struct aoi__look *k, uint32_t watch)
@@ -103,8 +162,10 @@ static void gather_watch(struct aoi__look *k, uint32_t watch)
     const struct aoi__watch *w = &space->watches.at[watch];
     aoi__slots *found = &k->s->found;
     if (!w->active) return;
+    float lo[3], hi[3];
     found->n = 0;
-    space->ops->gather(space, watch, k->p->set.mask, found);
+    if (k->reach > 0) clip(k, w, lo, hi);
+    space->ops->gather(space, watch, k->p->set.mask, k->reach > 0 ? lo : w->lo, k->reach > 0 ? hi : w->hi, found);
     if (w->margin > 0 || (w->slot != AOI__NONE && space->set.shape == AOI_SHAPE_SPHERE)) thin(k, w, found);
     sort_found(k, found, k->p->set.mask);
     if (space->large_n == 0) return;
@@ -167,7 +228,7 @@ static void keep_staying(struct aoi__look *k)
     found->n = 0;
     for (uint32_t i = 0; i < p->told.n && i < p->since.n; i++) {
         uint32_t slot = p->told.at[i] & AOI__TOLD_SLOT;
-        if (space->mark[slot] != AOI__GONE(space) || !aoi__alive(space, slot)) continue;
+        if (!is_told(space, slot) || !aoi__alive(space, slot)) continue;
         if (aoi__look_stay_left_ms(k, p->since.at[i]) > 0 && (space->hot[slot].layers & p->set.mask)) *array_add(found) = slot;
     }
     p->staying = found->n > 0;
@@ -180,7 +241,35 @@ static uint32_t own_or(uint32_t own, uint32_t common)
     return own != 0 ? own : common;
 }
 
-void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info)
+/* What distances are measured from, if it is one thing only. */
+static void find_anchor(struct aoi__look *k)
+{
+    const struct aoi__player *p = k->p;
+    k->one_anchor = p->units.n + (p->viewport != AOI__NONE) == 1;
+    if (!k->one_anchor) return;
+    const struct aoi__watch *w = &k->space->watches.at[p->units.n == 1 ? p->units.at[0].watch : p->viewport];
+    for (uint32_t a = 0; a < k->space->dims; a++)
+        k->anchor[a] = w->slot != AOI__NONE ? (double)k->space->hot[w->slot].pos[a] : ((double)w->base_lo[a] + (double)w->base_hi[a]) / 2;
+}
+
+static void find_tiers(struct aoi__look *k)
+{
+    const struct aoi_tiers *t = &k->space->set.tiers;
+    if ((t->n == 0 && t->beyond <= 1) || k->info->final) return;
+    k->tiers = t;
+    k->even_periods = (t->beyond & (t->beyond - 1)) == 0;
+    for (uint32_t i = 0; i < t->n; i++) k->even_periods &= (t->at[i].period & (t->at[i].period - 1)) == 0;
+}
+
+static enum aoi__updates when_to_update(const struct aoi__look *k)
+{
+    if (k->p->set.presence_only || k->p->full) return AOI__UPDATES_NONE; /* a full delta tells everything anyway */
+    if (k->max_view > 0) return AOI__UPDATES_LATER;
+    if (k->tiers != NULL) return k->one_anchor ? AOI__UPDATES_TIERED : AOI__UPDATES_LATER;
+    return k->flags & AOI__LATE ? AOI__UPDATES_LATER : AOI__UPDATES_INLINE;
+}
+
+void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach)
 {
     struct aoi__scratch *s = space->scratch;
     const struct aoi_settings *set = &space->set;
@@ -192,13 +281,15 @@ void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player 
                             .max_view = own_or(p->set.max_view, set->max_view),
                             .max_enter = info->final ? 0 : own_or(p->set.max_enter_per_flush, set->max_enter_per_flush),
                             .staying = set->min_stay_ms > 0,
-                            .tiered = (set->tiers.n > 0 || set->tiers.beyond > 1) && !p->set.presence_only && !info->final};
+                            .reach = reach};
     s->kept.n = s->come.n = 0;
     s->updates.n = 0;
     array_reserve(&s->kept, p->told.n);
     aoi__rows_reserve(&s->updates, (size_t)p->told.n + 1); /* a row may be written and not counted */
     mark_told(k);
-    k->inline_updates = k->max_view == 0 && !k->tiered && !p->set.presence_only && !k->flags;
+    find_anchor(k);
+    find_tiers(k);
+    k->updates = when_to_update(k);
     gather_chosen(k);
     mark_hidden(k);
     for (uint32_t i = 0; i < p->units.n; i++) gather_watch(k, p->units.at[i].watch);
@@ -207,6 +298,8 @@ void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player 
 }
 
 /* ------------------------------------------------------------------------------------------------------------- choose */
+
+#define NEARER 0.64 /* to the squared distance of what is told: as if it were 20 % nearer */
 
 double aoi__viewport_distance2(const struct aoi_space *space, const struct aoi__watch *viewport, const float pos[3])
 {
@@ -223,6 +316,7 @@ double aoi__look_distance2(const struct aoi__look *k, uint32_t slot)
     const struct aoi_space *space = k->space;
     const float *pos = space->hot[slot].pos;
     double best = INFINITY;
+    if (k->one_anchor) return anchor_distance2(k, pos);
     for (uint32_t i = 0; i < k->p->units.n; i++) {
         double d = aoi__distance2(pos, space->hot[space->watches.at[k->p->units.at[i].watch].slot].pos, space->dims);
         if (d < best) best = d;
@@ -234,21 +328,23 @@ double aoi__look_distance2(const struct aoi__look *k, uint32_t slot)
 
 uint32_t aoi__look_period(const struct aoi__look *k, uint32_t slot)
 {
-    const struct aoi_tiers *t = &k->space->set.tiers;
-    double d = aoi__look_distance2(k, slot);
-    for (uint32_t i = 0; i < t->n; i++)
-        if (d <= (double)t->at[i].distance * (double)t->at[i].distance) return t->at[i].period;
-    return t->beyond;
+    return k->tiers == NULL ? 1 : period_at(k->tiers, aoi__look_distance2(k, slot));
 }
 
-struct aoi__ranked aoi__look_ranked(const struct aoi__look *k, uint32_t slot, bool told, bool chosen)
+bool aoi__look_due(const struct aoi__look *k, uint32_t slot)
 {
-    return (struct aoi__ranked){.distance2 = aoi__look_distance2(k, slot) * (told ? 0.64 : 1),
+    return k->tiers == NULL || is_due(k, k->space->hot[slot].id, aoi__look_period(k, slot));
+}
+
+struct aoi__ranked aoi__look_ranked(const struct aoi__look *k, uint32_t entry, bool told, bool chosen)
+{
+    uint32_t slot = entry & AOI__TOLD_SLOT;
+    return (struct aoi__ranked){.distance2 = aoi__look_distance2(k, slot) * (told ? NEARER : 1),
                                 .id = k->space->hot[slot].id,
-                                .priority = k->space->cold[slot].priority,
-                                .slot = slot,
-                                .chosen = chosen,
-                                .told = told};
+                                .priority = k->space->priority_n > 0 ? k->space->cold[slot].priority : 0,
+                                .entry = entry,
+                                .told = told,
+                                .chosen = chosen};
 }
 
 static void rank_all(struct aoi__look *k, const aoi__slots *slots, uint32_t chosen, bool told)
@@ -262,29 +358,55 @@ static void take_ranked(struct aoi__look *k, uint32_t n)
     struct aoi__scratch *s = k->s;
     s->kept.n = s->come.n = 0;
     for (int chosen = 1; chosen >= 0; chosen--) {
+        if (chosen && k->chosen_kept + k->chosen_come == 0) continue;
         for (uint32_t i = 0; i < n; i++) {
             const struct aoi__ranked *r = &s->ranked.at[i];
             if (r->chosen != chosen) continue;
             aoi__slots *list = r->told ? &s->kept : &s->come;
-            list->at[list->n++] = r->slot;
+            list->at[list->n++] = r->entry;
         }
         if (chosen) k->chosen_kept = s->kept.n, k->chosen_come = s->come.n;
     }
-    for (uint32_t i = n; i < s->ranked.n; i++) k->space->mark[s->ranked.at[i].slot] = s->ranked.at[i].told ? AOI__GONE(k->space) : 0;
+    for (uint32_t i = n; i < s->ranked.n; i++)
+        k->space->mark[s->ranked.at[i].entry & AOI__TOLD_SLOT] = s->ranked.at[i].told ? AOI__TOLD(k->space) : 0;
 }
 
-/* Of all that is seen, the max_view best. */
-static void limit_view(struct aoi__look *k)
+/* Of all that is seen, the max_view best. False: what was not gathered, being further away than k->reach, may be among them. */
+static bool limit_view(struct aoi__look *k)
 {
     struct aoi__scratch *s = k->s;
-    if (k->max_view == 0 || s->kept.n + s->come.n <= k->max_view) return;
+    uint32_t n = k->max_view, seen = s->kept.n + s->come.n;
+    if (n == 0) return true;
+    if (seen <= n) {
+        k->p->reach = 0;
+        return k->reach == 0;
+    }
     s->ranked.n = 0;
     rank_all(k, &s->kept, k->chosen_kept, true);
     rank_all(k, &s->come, k->chosen_come, false);
     array_reserve(&s->kept, s->ranked.n);
     array_reserve(&s->come, s->ranked.n);
-    aoi__rank_select(s->ranked.at, s->ranked.n, k->max_view);
-    take_ranked(k, k->max_view);
+    aoi__rank_select(s->ranked.at, s->ranked.n, n);
+    double worst = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (!s->ranked.at[i].chosen && s->ranked.at[i].distance2 > worst) worst = s->ranked.at[i].distance2;
+    if (k->reach > 0 && worst > NEARER * (double)k->reach * (double)k->reach) return false;
+    /* next time look a little further than this time's worst could be told to lie: but not for few */
+    k->p->reach = seen > n + n / 4 ? (float)sqrt(worst / NEARER) * 1.05f : 0;
+    take_ranked(k, n);
+    return true;
+}
+
+/* Looks at a player of whom max_view takes only the nearest: mostly not further than it reached lately. (All that is further away ranks below, be it told or not.) */
+static void look_limited(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info)
+{
+    bool nearest = p->units.n + (p->viewport != AOI__NONE) == 1 && space->priority_n == 0 && space->set.min_stay_ms == 0;
+    if (nearest && p->reach > 0) {
+        aoi__look(k, space, p, info, p->reach);
+        if (limit_view(k)) return;
+    }
+    aoi__look(k, space, p, info, 0);
+    limit_view(k);
 }
 
 /* Of the enters, the max_enter best; the others wait. A full delta is not bound by it. */
@@ -297,9 +419,9 @@ static void limit_enters(struct aoi__look *k)
     aoi__rank_select(s->ranked.at, s->ranked.n, k->max_enter);
     for (uint32_t i = 0; i < s->ranked.n; i++) {
         if (i < k->max_enter)
-            s->come.at[i] = s->ranked.at[i].slot;
+            s->come.at[i] = s->ranked.at[i].entry;
         else
-            k->space->mark[s->ranked.at[i].slot] = 0;
+            k->space->mark[s->ranked.at[i].entry] = 0;
     }
     s->come.n = k->max_enter;
     k->left = true;
@@ -311,8 +433,7 @@ static void limit_enters(struct aoi__look *k)
 static bool serve(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info)
 {
     struct aoi__look k;
-    aoi__look(&k, space, p, info);
-    limit_view(&k);
+    look_limited(&k, space, p, info);
     limit_enters(&k);
     aoi__emit(&k, room);
     p->served = space->serial; /* also if work is left: enters that wait were not told, payloads and positions that wait are flagged in the view */

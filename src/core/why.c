@@ -93,7 +93,7 @@ int aoi_query_why(struct aoi_space *space, uint64_t player, uint64_t entity, uin
     const struct aoi_flush_info info = {.now_ms = now_ms};
     struct aoi__look k;
     bool base, keep, staying = p->staying;
-    aoi__look(&k, space, p, &info);
+    aoi__look(&k, space, p, &info, 0);
     p->staying = staying; /* a question changes nothing */
 
     uint32_t place = place_in_view(p, slot);
