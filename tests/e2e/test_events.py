@@ -90,6 +90,30 @@ def casts_larger_than_a_frame_come_in_parts_and_in_order():
 
 
 @test
+def more_casts_than_a_connection_has_room_for_are_counted_and_close_nothing():
+    with Daemon(out_soft_bytes=1 << 20, out_hard_bytes=4 << 20) as d, Connection(d.port) as c, Connection(d.port) as reader:
+        c.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0, radius=10), aoi.add(2, 1, 1))
+        players = range(1, 9)
+        reader.ok(S, *[aoi.subscribe(p, 1) for p in players], aoi.flush())
+        for first in range(0, 3000, 200):
+            c.ok(S, *[aoi.publish(2, (b"%d " % i).ljust(4096, b"x")) for i in range(first, first + 200)])
+        got, lost, moves = {p: [] for p in players}, {p: 0 for p in players}, 0
+        while any(len(got[p]) + lost[p] < 3000 for p in players):
+            moves += 1
+            assert moves < 50, {p: (len(got[p]), lost[p]) for p in players}
+            c.ok(S, aoi.move((2, 1, moves % 9)), aoi.flush())
+            reader.ping()
+            for delta in reader.take_deltas():
+                got[delta.player] += [int(data.split()[0]) for _, data in delta.messages]
+                lost[delta.player] += delta.lost
+        c.ok(S, aoi.flush())
+        reader.ping()
+        for p in players:
+            assert reader.view(S, p)[2][:2] == (1, moves % 9)
+            assert len(got[p]) + lost[p] == 3000 and got[p] == sorted(set(got[p])), (p, len(got[p]), lost[p])
+
+
+@test
 def full_deltas_lose_casts_and_count_them():
     for r in Rig():
         r.flush(aoi.add(2, 1, 1), aoi.open_player(2))
