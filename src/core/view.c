@@ -400,7 +400,8 @@ static bool limit_view(struct aoi__look *k)
 /* Looks at a player of whom max_view takes only the nearest: mostly not further than it reached lately. (All that is further away ranks below, be it told or not.) */
 static void look_limited(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info)
 {
-    bool nearest = p->units.n + (p->viewport != AOI__NONE) == 1 && space->priority_n == 0 && space->set.min_stay_ms == 0;
+    bool limited = own_or(p->set.max_view, space->set.max_view) > 0;
+    bool nearest = limited && p->units.n + (p->viewport != AOI__NONE) == 1 && space->priority_n == 0 && space->set.min_stay_ms == 0;
     if (nearest && p->reach > 0) {
         aoi__look(k, space, p, info, p->reach);
         if (limit_view(k)) return;

@@ -240,7 +240,7 @@ static void check_watch(struct rig *r, uint32_t watch)
     const struct aoi__watch *w = &r->space.watches.at[watch];
     if (!w->active) return;
     uint32_t mask = below(r, 2) ? w->mask : some_layers(r, true);
-    r->space.ops->gather(&r->space, watch, mask, &r->found);
+    r->space.ops->gather(&r->space, watch, mask, w->lo, w->hi, &r->found);
     check_found(r, w->lo, w->hi, mask, w->slot);
 }
 
