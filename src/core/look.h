@@ -21,7 +21,7 @@ struct aoi__scratch {
 enum aoi__updates {
     AOI__UPDATES_NONE,   /* there are none: presence_only, a full delta */
     AOI__UPDATES_INLINE, /* while sorting what was found: no rule can drop or delay what is kept */
-    AOI__UPDATES_TIERED, /* likewise, by the tiers of one anchor */
+    AOI__UPDATES_TIERED, /* likewise, by tiers of even periods around one anchor */
     AOI__UPDATES_LATER   /* when the view has been chosen */
 };
 
@@ -36,6 +36,7 @@ struct aoi__look {
     bool staying;
     const struct aoi_tiers *tiers; /* NULL: everything at every flush */
     bool even_periods;             /* all periods are powers of two */
+    double tier2[AOI_TIERS_MAX];   /* the tiers' distances, squared */
     enum aoi__updates updates;
     bool one_anchor;  /* the player has one unit, or else only a viewport: distances are to */
     double anchor[3]; /* this */

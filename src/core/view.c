@@ -37,21 +37,52 @@ static void mark_told(struct aoi__look *k)
 }
 
 /* The period of the tier for a squared distance. */
-static inline uint32_t period_at(const struct aoi_tiers *t, double distance2)
+static uint32_t period_at(const struct aoi__look *k, double distance2)
 {
-    uint32_t period = t->beyond;
-    for (uint32_t i = t->n; i-- > 0;) period = distance2 <= (double)t->at[i].distance * (double)t->at[i].distance ? t->at[i].period : period;
-    return period;
+    uint32_t i = 0;
+    while (i < k->tiers->n && distance2 > k->tier2[i]) i++;
+    return i < k->tiers->n ? k->tiers->at[i].period : k->tiers->beyond;
 }
 
-/* Whether flush number + id is a multiple of the period. */
-static inline bool is_due(const struct aoi__look *k, uint64_t id, uint64_t period)
+/* Whether flush number + id is a multiple of it. */
+static bool is_due(const struct aoi__look *k, uint64_t id, uint64_t period)
 {
-    if (k->even_periods) return ((k->info->flush + id) & (period - 1)) == 0;
     return (k->info->flush % period + id % period) % period == 0;
 }
 
-static inline double anchor_distance2(const struct aoi__look *k, const float pos[3])
+/* The same for even periods around one anchor, as plain local numbers for the innermost loop: without a branch that could be guessed wrong, and without anything
+ * that a store to the columns might be taken to change. */
+struct even_tiers {
+    uint32_t n, flush, low[AOI_TIERS_MAX], beyond; /* low: period - 1 */
+    double anchor[3], tier2[AOI_TIERS_MAX];
+};
+
+static struct even_tiers even_tiers_of(const struct aoi__look *k)
+{
+    struct even_tiers t = {.n = k->tiers->n, .flush = (uint32_t)k->info->flush, .beyond = k->tiers->beyond - 1};
+    memcpy(t.anchor, k->anchor, sizeof t.anchor); /* z is 0 in 2D, as it is of every position */
+    memcpy(t.tier2, k->tier2, sizeof t.tier2);
+    for (uint32_t i = 0; i < t.n; i++) t.low[i] = k->tiers->at[i].period - 1;
+    return t;
+}
+
+/* 1 or 0. */
+static inline uint32_t due_even(const struct even_tiers *t, const struct aoi__hot *h, bool flat)
+{
+    double dx = (double)h->pos[0] - t->anchor[0], dy = (double)h->pos[1] - t->anchor[1], d = dx * dx + dy * dy;
+    if (!flat) {
+        double dz = (double)h->pos[2] - t->anchor[2];
+        d += dz * dz;
+    }
+    uint32_t low = t->beyond;
+    for (uint32_t i = t->n; i-- > 0;) {
+        uint32_t nearer = -(uint32_t)(d <= t->tier2[i]);
+        low = (low & ~nearer) | (t->low[i] & nearer);
+    }
+    return ((t->flush + (uint32_t)h->id) & low) == 0;
+}
+
+static double anchor_distance2(const struct aoi__look *k, const float pos[3])
 {
     double dx = (double)pos[0] - k->anchor[0], dy = (double)pos[1] - k->anchor[1], d = dx * dx + dy * dy;
     if (k->space->dims == 2) return d;
@@ -69,8 +100,8 @@ static inline __attribute__((always_inline)) void sort_rows(struct aoi__look *k,
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
     const struct aoi__hot *hot = space->hot;
-    struct aoi_rows updates = s->updates; /* copies, so that stores to the columns do not make the compiler reload them */
-    const struct aoi__look look = *k;
+    struct aoi_rows updates = s->updates; /* a copy, so that stores to the columns do not make the compiler reload it */
+    const struct even_tiers tiers = mode == AOI__UPDATES_TIERED ? even_tiers_of(k) : (struct even_tiers){.n = 0};
     uint32_t *mark = space->mark, *kept = s->kept.at + s->kept.n, *come = s->come.at + s->come.n;
     uint32_t served = k->p->served, told = AOI__TOLD(space), seen = AOI__SEEN(space), left = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -87,7 +118,7 @@ static inline __attribute__((always_inline)) void sort_rows(struct aoi__look *k,
             uint32_t late = h->stamp > served, due = 1;
             if (mode == AOI__UPDATES_TIERED) {
                 late |= (entry & AOI__LATE) != 0;
-                due = is_due(&look, h->id, period_at(look.tiers, anchor_distance2(&look, h->pos)));
+                due = due_even(&tiers, h, flat);
                 entry = (entry & ~AOI__LATE) | (late & ~due & 1) * AOI__LATE;
                 left |= late & ~due;
             }
@@ -258,14 +289,17 @@ static void find_tiers(struct aoi__look *k)
     if ((t->n == 0 && t->beyond <= 1) || k->info->final) return;
     k->tiers = t;
     k->even_periods = (t->beyond & (t->beyond - 1)) == 0;
-    for (uint32_t i = 0; i < t->n; i++) k->even_periods &= (t->at[i].period & (t->at[i].period - 1)) == 0;
+    for (uint32_t i = 0; i < t->n; i++) {
+        k->even_periods &= (t->at[i].period & (t->at[i].period - 1)) == 0;
+        k->tier2[i] = (double)t->at[i].distance * (double)t->at[i].distance;
+    }
 }
 
 static enum aoi__updates when_to_update(const struct aoi__look *k)
 {
     if (k->p->set.presence_only || k->p->full) return AOI__UPDATES_NONE; /* a full delta tells everything anyway */
     if (k->max_view > 0) return AOI__UPDATES_LATER;
-    if (k->tiers != NULL) return k->one_anchor ? AOI__UPDATES_TIERED : AOI__UPDATES_LATER;
+    if (k->tiers != NULL) return k->one_anchor && k->even_periods ? AOI__UPDATES_TIERED : AOI__UPDATES_LATER;
     return k->flags & AOI__LATE ? AOI__UPDATES_LATER : AOI__UPDATES_INLINE;
 }
 
@@ -328,7 +362,7 @@ double aoi__look_distance2(const struct aoi__look *k, uint32_t slot)
 
 uint32_t aoi__look_period(const struct aoi__look *k, uint32_t slot)
 {
-    return k->tiers == NULL ? 1 : period_at(k->tiers, aoi__look_distance2(k, slot));
+    return k->tiers == NULL ? 1 : period_at(k, aoi__look_distance2(k, slot));
 }
 
 bool aoi__look_due(const struct aoi__look *k, uint32_t slot)
