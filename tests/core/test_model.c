@@ -740,7 +740,7 @@ static uint64_t the_seed(void)
 static void every_delta_and_reply_of_random_commands_is_what_brute_force_gives(void **state)
 {
     (void)state;
-    uint64_t seed = the_seed(), total = from_environment("AOI_COMMANDS", 400000), only = from_environment("AOI_KIND", KINDS);
+    uint64_t seed = the_seed(), total = from_environment("AOI_COMMANDS", 600000), only = from_environment("AOI_KIND", KINDS);
     uint64_t flushes = 0, deltas = 0, enters = 0, leaves = 0, updates = 0, pairs = 0;
     const unsigned part = 2000; /* commands of a world, then another one with other cells, origin, limits */
     for (unsigned kind = 0; kind < KINDS; kind++) {
@@ -768,7 +768,7 @@ static void every_delta_and_reply_of_random_commands_is_what_brute_force_gives(v
 static void a_grid_and_a_crosslist_tell_the_same_deltas_in_lockstep(void **state)
 {
     (void)state;
-    uint64_t seed = the_seed() + 1, commands_n = from_environment("AOI_COMMANDS", 400000) / 160;
+    uint64_t seed = the_seed() + 1, commands_n = from_environment("AOI_COMMANDS", 600000) / 160;
     for (unsigned kind = 0; kind < KINDS; kind += 2) {
         struct run *grid = mem_zalloc(sizeof *grid), *cross = mem_zalloc(sizeof *cross);
         run_init(grid, seed, kind, true);
