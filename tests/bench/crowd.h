@@ -41,7 +41,7 @@ struct crowd {
 };
 
 double crowd_seconds(void); /* of this process, which has one thread: what else the machine does is not counted */
-uint64_t crowd_rss(void); /* bytes resident */
+uint64_t crowd_rss(void);   /* bytes resident */
 
 struct aoi_limits crowd_limits(void);
 

@@ -364,6 +364,11 @@ CASE(what_is_released_to_one_is_not_anybodys_and_ends_with_its_owner_until_it_is
     rig_remove(r, M);
     rig_add(r, M, 5, 0, 0);
     assert_int_equal(adopt(r, 2, M), AOI_EOWNER); /* another entity: it was not released */
+    assert_int_equal(model_entity_release(&r->m, r->s, 1, M, 3), AOI_OK);
+    assert_int_equal(model_player_release(&r->m, r->s, 1, Q, 3), AOI_OK);
+    model_owner_end(&r->m, 3, true); /* what was released to one that is gone is released to nobody */
+    assert_int_equal(adopt(r, 3, M), AOI_EOWNER);
+    assert_int_equal(model_player_settings(&r->m, r->s, 3, Q, &(struct aoi_player_settings){.take_over = true}), AOI_EOWNER);
     assert_int_equal(rig_add_by(r, 2, AOI_ADD_NEW, 22, 6, 0, 0, NULL), AOI_OK);
     assert_int_equal(model_entity_release(&r->m, r->s, 2, 22, 0), AOI_OK);
     rig_flush(r);
