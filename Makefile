@@ -160,11 +160,12 @@ LINK = @mkdir -p $(@D) && echo "LD $@" && $(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(fil
 $(BUILD)/libcore.a: $(BASE_O) $(CORE_O)
 	$(ARCHIVE)
 # what the tools and the tests link: the client, and what it stands on
+TIERS_O := $(call objs,src/core/tiers.c)
 CLIENT_A := $(OBJ)/libclient.a
-$(CLIENT_A): $(BASE_O) $(WIRE_O) $(CLIENT_O)
+$(CLIENT_A): $(BASE_O) $(TIERS_O) $(WIRE_O) $(CLIENT_O)
 	$(ARCHIVE)
 # the same for everybody else: one object in which only libaoi_* can be seen, so that no name in it meets one of the program's
-$(BUILD)/libaoi.a: $(BASE_O) $(WIRE_O) $(CLIENT_O)
+$(BUILD)/libaoi.a: $(BASE_O) $(TIERS_O) $(WIRE_O) $(CLIENT_O)
 	@rm -f $@ && echo "AR $@"
 	@$(CC) -r -nostdlib -o $(OBJ)/libaoi.o $^
 	@$(OBJCOPY) --wildcard --keep-global-symbol='libaoi_[!_]*' $(OBJ)/libaoi.o

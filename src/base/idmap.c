@@ -15,7 +15,7 @@ void idmap_clear(struct idmap *m)
 /* Index of the key, or of the free place where it would go. The map is never full. */
 static uint32_t find(const struct idmap *m, uint64_t key)
 {
-    uint32_t i = (uint32_t)idmap_hash(key) & m->mask;
+    uint32_t i = (uint32_t)idmap_hash(key ^ m->salt) & m->mask;
     while (m->key[i] != 0 && m->key[i] != key) i = (i + 1) & m->mask;
     return i;
 }
@@ -26,6 +26,7 @@ static void resize(struct idmap *m, uint32_t cap)
     m->key = mem_zalloc((size_t)cap * sizeof *m->key);
     m->value = mem_alloc((size_t)cap * sizeof *m->value);
     m->mask = cap - 1;
+    m->salt = idmap_hash((uint64_t)(uintptr_t)m->key);
     if (old.mask != 0) {
         for (uint32_t i = 0; i <= old.mask; i++) {
             if (old.key[i] == 0) continue;
@@ -70,7 +71,7 @@ uint32_t idmap_remove(struct idmap *m, uint64_t key)
     m->n--;
     /* shift back what follows in the run and may stand here: its home is not in (i, j] */
     for (uint32_t j = (i + 1) & m->mask; m->key[j] != 0; j = (j + 1) & m->mask) {
-        uint32_t home = (uint32_t)idmap_hash(m->key[j]) & m->mask;
+        uint32_t home = (uint32_t)idmap_hash(m->key[j] ^ m->salt) & m->mask;
         if (((j - home) & m->mask) < ((j - i) & m->mask)) continue;
         m->key[i] = m->key[j];
         m->value[i] = m->value[j];

@@ -13,6 +13,7 @@ struct idmap {
     uint32_t *value; /* not IDMAP_NONE */
     uint32_t n;
     uint32_t mask; /* capacity - 1, a power of two less one; 0: nothing allocated */
+    uint64_t salt; /* of the hash: from where its memory happens to lie, so that nobody can choose ids that collide */
 };
 
 void idmap_clear(struct idmap *m);                             /* frees; a zeroed struct is an empty map */

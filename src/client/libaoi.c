@@ -28,8 +28,9 @@
 #define KEEP_OUT_BYTES ((size_t)1 << 20) /* what an emptied output buffer keeps */
 
 _Static_assert(LIBAOI_DRAINING == (int)CODEC_DRAINING && LIBAOI_NOT_OWNER == (int)CODEC_NOT_OWNER, "codes of the wire");
-_Static_assert(LIBAOI_CROSSLIST == (int)AOI_INDEX_CROSSLIST && LIBAOI_CELLS == (int)AOI_SHAPE_CELLS && LIBAOI_ADD_UPSERT == (int)AOI_ADD_UPSERT,
+_Static_assert(LIBAOI_CROSSLIST == (int)AOI_INDEX_CROSSLIST && LIBAOI_CELLS == (int)AOI_SHAPE_CELLS && LIBAOI_ADD_ADOPT == (int)AOI_ADD_ADOPT,
                "numbers of the wire");
+_Static_assert(LIBAOI_OVERRIDE_SHOW == (int)AOI_OVERRIDE_SHOW && LIBAOI_RULE_ENTER_BUDGET == (int)AOI_RULE_ENTER_BUDGET, "numbers of the wire");
 _Static_assert(LIBAOI_FLUSH_MS == AOI_FLUSH_MS_DEFAULT, "the usual flush_ms");
 
 static int64_t now_ms(void)
@@ -219,7 +220,21 @@ static struct libaoi_delta conn_delta(const struct codec_player_delta *p)
         .payload_len = d->payload_len,
         .layers_id = d->layers_id,
         .layers = d->layers,
+        .message_n = d->message_n,
+        .message_from = d->message_from,
+        .message = d->message,
+        .message_len = d->message_len,
+        .messages_lost = d->messages_lost,
     };
+}
+
+/* Hands a delta out that has been applied. */
+static void conn_tell(const struct libaoi_handlers *h, const struct libaoi_delta *delta)
+{
+    if (h->delta) h->delta(h->ctx, delta);
+    for (size_t i = 0; h->message && i < delta->message_n; i++)
+        h->message(h->ctx, delta, delta->message_from[i], delta->message[i], delta->message_len[i]);
+    if (h->messages_lost && delta->messages_lost) h->messages_lost(h->ctx, delta);
 }
 
 static int conn_deltas(struct libaoi *c, size_t frame_bytes)
@@ -232,9 +247,11 @@ static int conn_deltas(struct libaoi *c, size_t frame_bytes)
         c->counters.enters += delta.enter_n;
         c->counters.leaves += delta.leave_n;
         c->counters.updates += delta.update_n;
+        c->counters.messages += delta.message_n;
+        c->counters.messages_lost += delta.messages_lost;
         char why[200];
         if (c->mirrored && libaoi_mirror_apply(&c->mirror, &delta, why, sizeof why)) return libaoi__fail(c, LIBAOI_EPROTOCOL, "%s", why);
-        if (c->handlers.delta) c->handlers.delta(c->handlers.ctx, &delta);
+        conn_tell(&c->handlers, &delta);
     }
     return 0;
 }
@@ -272,6 +289,24 @@ static void conn_error(struct libaoi *c)
     if (c->handlers.error) c->handlers.error(c->handlers.ctx, c->frame.reply_to, code, c->frame.u.error.text);
 }
 
+static void conn_observed(const struct libaoi *c)
+{
+    const struct libaoi_handlers *h = &c->handlers;
+    uint64_t space = c->frame.u.observed.space;
+    if (h->observed && c->frame.u.observed.observed_n) h->observed(h->ctx, space, true, c->frame.u.observed.observed_n, c->frame.u.observed.observed);
+    if (h->observed && c->frame.u.observed.unobserved_n)
+        h->observed(h->ctx, space, false, c->frame.u.observed.unobserved_n, c->frame.u.observed.unobserved);
+}
+
+static void conn_lost(struct libaoi *c)
+{
+    const struct libaoi_handlers *h = &c->handlers;
+    uint64_t space = c->frame.u.lost.space;
+    for (size_t i = 0; i < c->frame.u.lost.player_n; i++) libaoi_mirror_forget(&c->mirror, space, c->frame.u.lost.players[i]);
+    if (h->lost && c->frame.u.lost.entity_n) h->lost(h->ctx, space, false, c->frame.u.lost.entity_n, c->frame.u.lost.entities);
+    if (h->lost && c->frame.u.lost.player_n) h->lost(h->ctx, space, true, c->frame.u.lost.player_n, c->frame.u.lost.players);
+}
+
 static void conn_welcome(struct libaoi *c)
 {
     c->welcome.protocol_version = c->frame.u.welcome.protocol_version;
@@ -286,7 +321,9 @@ static void conn_welcome(struct libaoi *c)
 /* Replies come in the order of our frames, one each; all our frames have a seq. */
 static int conn_reply(struct libaoi *c)
 {
-    bool is_reply = c->frame.kind != CODEC_DELTAS && c->frame.kind != CODEC_DRAINING_NOTICE && c->frame.kind != CODEC_SERVER_NONE;
+    enum codec_server_kind kind = c->frame.kind;
+    bool notice = kind == CODEC_DELTAS || kind == CODEC_DRAINING_NOTICE || kind == CODEC_OBSERVED || kind == CODEC_LOST;
+    bool is_reply = !notice && kind != CODEC_SERVER_NONE;
     uint64_t to = c->frame.reply_to;
     if (!to && (!is_reply || c->frame.kind == CODEC_ERROR)) return 0;
     if (!is_reply || to != c->answered + 1 || to > c->seq)
@@ -316,6 +353,8 @@ static int conn_frame(struct libaoi *c, const uint8_t *bytes, size_t len)
     case CODEC_DRAINING_NOTICE:
         if (c->handlers.draining) c->handlers.draining(c->handlers.ctx);
         break;
+    case CODEC_OBSERVED: conn_observed(c); break;
+    case CODEC_LOST: conn_lost(c); break;
     default: break; /* a result is read by who awaits it; kinds of a later daemon are skipped */
     }
     return 0;
@@ -532,5 +571,6 @@ void libaoi_close(struct libaoi *c)
     libaoi_mirror_clear(&c->mirror);
     array_clear(&c->refusals);
     array_clear(&c->spaces);
+    array_clear(&c->tiers);
     free(c);
 }

@@ -54,7 +54,8 @@ enum libaoi_status {
     LIBAOI_ECLOSED = -2,   /* the connection is gone; only libaoi_close() helps */
     LIBAOI_EPROTOCOL = -3, /* the daemon said something that it must not; the connection is of no more use */
     LIBAOI_EREFUSED = -4,  /* the daemon answered with an Error: libaoi_refused_code() */
-    LIBAOI_ETOOLARGE = -5, /* a payload that fits no frame; nothing was queued */
+    LIBAOI_ETOOLARGE = -5, /* a payload or message that fits no frame; nothing was queued */
+    LIBAOI_EINVAL = -6,    /* update_tiers that are none; nothing was queued */
 };
 
 /* Why the daemon refused something: enum Code of aoi.proto. */
@@ -78,7 +79,8 @@ const char *libaoi_code_name(int code); /* "NOT_OWNER"; "UNKNOWN" for a number t
 
 enum libaoi_index { LIBAOI_GRID = 1, LIBAOI_CROSSLIST = 2 };
 enum libaoi_shape { LIBAOI_BOX = 1, LIBAOI_SPHERE = 2, LIBAOI_CELLS = 3 };
-enum libaoi_add_mode { LIBAOI_ADD_NEW = 1, LIBAOI_ADD_UPSERT = 2 };
+enum libaoi_add_mode { LIBAOI_ADD_NEW = 1, LIBAOI_ADD_UPSERT = 2, LIBAOI_ADD_ADOPT = 3 };
+enum libaoi_override_kind { LIBAOI_OVERRIDE_NONE = 1, LIBAOI_OVERRIDE_HIDE = 2, LIBAOI_OVERRIDE_SHOW = 3 };
 
 /* Settings of a space; 0 means the daemon's default, but for flush_ms. */
 struct libaoi_settings {
@@ -92,6 +94,13 @@ struct libaoi_settings {
     bool extra;           /* moves and deltas carry one opaque 32-bit word */
     uint32_t flush_ms;    /* literal: 0 is a space that only libaoi_flush() flushes; LIBAOI_FLUSH_MS is usual */
     bool persistent;      /* outlives the session that made it */
+    /* from here on, and flush_ms: changeable by libaoi_set_space() */
+    float leave_margin;           /* what was told stays until it is so much further away */
+    uint32_t min_stay_ms;         /* what was told stays so long at least */
+    uint32_t max_view;            /* entities in a player's view at most, the best by rank; 0: no limit */
+    uint32_t max_enter_per_flush; /* enters in one delta at most, the best by rank; 0: no limit */
+    const char
+        *update_tiers; /* "30:1 60:2 *:4": told at every flush within 30, at every second within 60, else at every fourth. NULL or "": always */
 };
 #define LIBAOI_FLUSH_MS 50
 
@@ -103,8 +112,21 @@ struct libaoi_entity {
     uint32_t layers; /* 0 means 1 in libaoi_add() */
     const void *payload;
     size_t payload_len;
+    float appeal;           /* it can be seen from so much further away */
+    uint32_t priority;      /* where max_view limits a view, higher ones come first */
+    bool report_observed;   /* tell this connection whether anybody sees it: the observed handler */
     uint64_t owner_session; /* out only */
     uint32_t subscribers;   /* out only */
+};
+
+/* Settings of a player; zeros mean the space's, and all layers. */
+struct libaoi_player {
+    uint32_t mask; /* it sees entities of which layers & mask is not 0; 0: all */
+    uint32_t max_view;
+    float leave_margin;
+    uint32_t max_enter_per_flush;
+    bool presence_only; /* enters, leaves, state changes and messages, but no updates of positions */
+    bool take_over;     /* of another session's player that it released: it goes on here with one full delta */
 };
 
 /* ------------------------------------------------------------------------------------------------------------- what comes in */
@@ -151,12 +173,25 @@ struct libaoi_delta {
     const uint32_t *payload_len;
     const uint64_t *layers_id;
     const uint32_t *layers;
+    size_t message_n;             /* events, in the order in which they were published; they come when the rest of the delta has been applied */
+    const uint64_t *message_from; /* the publishing entity; 0: a point or a box */
+    const void *const *message;
+    const uint32_t *message_len;
+    uint64_t messages_lost; /* at most so many were lost before and with this delta */
 };
 
 /* Called from inside libaoi_poll(), libaoi_wait() and the like; any may be NULL. They may queue commands, but not call what polls. */
 struct libaoi_handlers {
     void *ctx;
     void (*delta)(void *ctx, const struct libaoi_delta *delta); /* the mirror, if there is one, has applied it already */
+    /* After `delta`, for each message in it, in order. */
+    void (*message)(void *ctx, const struct libaoi_delta *delta, uint64_t from, const void *message, uint32_t len);
+    /* After `delta`, where delta->messages_lost is not 0. */
+    void (*messages_lost)(void *ctx, const struct libaoi_delta *delta);
+    /* Entities of ours, added with report_observed, that somebody began (observed) or ceased to see. */
+    void (*observed)(void *ctx, uint64_t space, bool observed, size_t n, const uint64_t *id);
+    /* Entities or players of ours that another session took over; the mirror has forgotten such a player already. */
+    void (*lost)(void *ctx, uint64_t space, bool players, size_t n, const uint64_t *id);
     void (*ack)(void *ctx, const struct libaoi_ack *ack);
     void (*pong)(void *ctx, uint64_t seq, uint64_t nonce, uint64_t time_us);
     void (*error)(void *ctx, uint64_t seq, int code, const char *text); /* seq 0: about no frame of ours with a seq */
@@ -199,7 +234,7 @@ uint64_t libaoi_unanswered(const struct libaoi *c); /* frames sent of which the 
 
 struct libaoi_counters {
     uint64_t frames_in, bytes_in, frames_out, bytes_out;
-    uint64_t deltas, enters, leaves, updates; /* told to all players of this connection */
+    uint64_t deltas, enters, leaves, updates, messages, messages_lost; /* told to all players of this connection */
 };
 const struct libaoi_counters *libaoi_counters(const struct libaoi *c);
 
@@ -218,7 +253,10 @@ int libaoi_sync(struct libaoi *c, int timeout_ms);
 
 uint64_t libaoi_send(struct libaoi *c);
 
-void libaoi_create_space(struct libaoi *c, uint64_t space, const struct libaoi_settings *settings, bool if_absent);
+int libaoi_create_space(struct libaoi *c, uint64_t space, const struct libaoi_settings *settings, bool if_absent);
+/* Changes of the settings those that `which` names. */
+enum libaoi_change { LIBAOI_FLUSH = 1, LIBAOI_LEAVE_MARGIN = 2, LIBAOI_MIN_STAY = 4, LIBAOI_MAX_VIEW = 8, LIBAOI_MAX_ENTER = 16, LIBAOI_TIERS = 32 };
+int libaoi_set_space(struct libaoi *c, uint64_t space, uint32_t which, const struct libaoi_settings *settings);
 /* Whoever made it: while the daemon has no tokens everybody is admin, and may destroy any space but one of the configuration. */
 void libaoi_destroy_space(struct libaoi *c, uint64_t space);
 int libaoi_add(struct libaoi *c, uint64_t space, enum libaoi_add_mode mode, const struct libaoi_entity *entity);
@@ -229,7 +267,20 @@ void libaoi_remove(struct libaoi *c, uint64_t space, size_t n, const uint64_t *i
 void libaoi_set_radius(struct libaoi *c, uint64_t space, uint64_t id, float radius);
 void libaoi_set_layers(struct libaoi *c, uint64_t space, uint64_t id, uint32_t layers);
 int libaoi_set_payload(struct libaoi *c, uint64_t space, uint64_t id, const void *payload, size_t payload_len);
-void libaoi_open_player(struct libaoi *c, uint64_t space, uint64_t player, uint32_t mask);
+void libaoi_set_appeal(struct libaoi *c, uint64_t space, uint64_t id, float appeal);
+void libaoi_set_priority(struct libaoi *c, uint64_t space, uint64_t id, uint32_t priority);
+/* What is ours may be taken by another session: entities by LIBAOI_ADD_ADOPT, players by take_over. Until then all stays as it is. to_session 0: by any. */
+void libaoi_release(struct libaoi *c, uint64_t space, size_t n, const uint64_t *id, uint64_t to_session);
+void libaoi_release_players(struct libaoi *c, uint64_t space, size_t n, const uint64_t *player, uint64_t to_session);
+void libaoi_adopt(struct libaoi *c, uint64_t space, uint64_t id);                          /* libaoi_add() with LIBAOI_ADD_ADOPT */
+void libaoi_open_player(struct libaoi *c, uint64_t space, uint64_t player, uint32_t mask); /* all else as the space has it */
+void libaoi_open_player_with(struct libaoi *c, uint64_t space, uint64_t player, const struct libaoi_player *settings);
+/* What this player sees in spite of the rules; also for an entity that is not there yet. */
+void libaoi_override(struct libaoi *c, uint64_t space, uint64_t player, uint64_t entity, enum libaoi_override_kind kind);
+/* An event, told with the next flush: to those who then see our entity, or who look at the point or at any point of the box. */
+int libaoi_publish(struct libaoi *c, uint64_t space, uint64_t entity, const void *message, size_t len);
+int libaoi_publish_at(struct libaoi *c, uint64_t space, const float point[3], const void *message, size_t len);
+int libaoi_publish_box(struct libaoi *c, uint64_t space, const float min[3], const float max[3], const void *message, size_t len);
 void libaoi_close_player(struct libaoi *c, uint64_t space, uint64_t player);
 void libaoi_subscribe(struct libaoi *c, uint64_t space, uint64_t player, uint64_t entity, bool include_self);
 void libaoi_unsubscribe(struct libaoi *c, uint64_t space, uint64_t player, uint64_t entity);
@@ -255,7 +306,7 @@ struct libaoi_rows {
 };
 
 struct libaoi_stats {
-    uint64_t spaces, entities, players, pairs, flushes, enters, leaves, updates, deltas, skipped, moves, errors;
+    uint64_t spaces, entities, players, pairs, flushes, enters, leaves, updates, deltas, skipped, moves, messages, errors;
     uint64_t memory_bytes, uptime_ms, connections, frames_in, bytes_in, bytes_out;
 };
 
@@ -277,6 +328,45 @@ int libaoi_query_stats(struct libaoi *c, uint64_t space, int timeout_ms, struct 
 int libaoi_query_spaces(struct libaoi *c, uint64_t cursor, uint32_t limit, int timeout_ms, size_t *n, const struct libaoi_space_info **out,
                         uint64_t *next);
 
+/* The k nearest entities, nearest first, at most max_distance away (0: however far). */
+int libaoi_query_nearest(struct libaoi *c, uint64_t space, const float center[3], uint32_t k, float max_distance, uint32_t layers, int timeout_ms,
+                         struct libaoi_rows *out);
+/* Players that were told of an entity; rows have only ids. */
+int libaoi_query_observers(struct libaoi *c, uint64_t space, uint64_t id, uint64_t cursor, uint32_t limit, int timeout_ms, struct libaoi_rows *out);
+/* Entities in each field of a raster over the box: columns * rows counts, row by row from the smallest y. */
+int libaoi_query_density(struct libaoi *c, uint64_t space, const float min[3], const float max[3], uint32_t columns, uint32_t rows, uint32_t layers,
+                         int timeout_ms, const uint32_t **counts);
+
+/* What decides whether a player sees an entity: enum Rule of aoi.proto. */
+enum libaoi_rule {
+    LIBAOI_RULE_INCLUDE_SELF = 1,
+    LIBAOI_RULE_SHOW,
+    LIBAOI_RULE_HIDE,
+    LIBAOI_RULE_MASK,
+    LIBAOI_RULE_RANGE,
+    LIBAOI_RULE_LEAVE_MARGIN,
+    LIBAOI_RULE_MIN_STAY,
+    LIBAOI_RULE_FAR,
+    LIBAOI_RULE_BLIND,
+    LIBAOI_RULE_RANK,
+    LIBAOI_RULE_ENTER_BUDGET
+};
+const char *libaoi_rule_name(int rule); /* "LEAVE_MARGIN"; "UNKNOWN" for a number that is none */
+
+struct libaoi_why {
+    int rule;
+    bool told, seen;  /* what the player was told; what the next flush would find */
+    bool by_viewport; /* the viewport decides, else `unit` */
+    uint64_t unit;    /* that sees it, or the nearest one; 0: none */
+    double distance;  /* to that unit, or to the viewport's centre */
+    float radius, appeal, margin;
+    uint32_t layers, mask;
+    uint32_t rank, max_view; /* from 1; 0: no limit in force */
+    uint32_t stay_left_ms, period;
+    const char *text; /* a sentence */
+};
+int libaoi_query_why(struct libaoi *c, uint64_t space, uint64_t player, uint64_t entity, int timeout_ms, struct libaoi_why *out);
+
 /* ------------------------------------------------------------------------------------------------------------- mirror */
 
 struct libaoi_item {
@@ -297,7 +387,7 @@ struct libaoi_view {
     size_t n;
     const struct libaoi_item *items; /* in no particular order; they move with the next delta */
     /* What it has been told in all. told_same: updates and state changes to what it held already; empty: deltas with nothing in them. */
-    uint64_t deltas, parts, fulls, enters, leaves, updates, told_same, empty;
+    uint64_t deltas, parts, fulls, enters, leaves, updates, told_same, empty, messages, messages_lost;
 };
 
 /* NULL: no delta has come yet for this player, or it was closed. */

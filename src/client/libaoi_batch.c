@@ -11,7 +11,7 @@
 
 static void batch_reset(struct libaoi_batch *b)
 {
-    b->commands.n = b->id.n = b->x.n = b->y.n = b->z.n = b->extra.n = 0;
+    b->commands.n = b->create_spaces.n = b->set_spaces.n = b->id.n = b->x.n = b->y.n = b->z.n = b->extra.n = 0;
     buf_consume(&b->payloads, buf_len(&b->payloads));
     b->bytes = 0;
 }
@@ -19,6 +19,8 @@ static void batch_reset(struct libaoi_batch *b)
 void libaoi_batch_clear(struct libaoi_batch *b)
 {
     array_clear(&b->commands);
+    array_clear(&b->create_spaces);
+    array_clear(&b->set_spaces);
     array_clear(&b->id);
     array_clear(&b->x);
     array_clear(&b->y);
@@ -30,10 +32,14 @@ void libaoi_batch_clear(struct libaoi_batch *b)
 /* Points the commands at their columns and payloads. */
 static void batch_link(struct libaoi_batch *b)
 {
-    size_t id = 0, pos = 0, z = 0, extra = 0, payload = 0;
+    size_t id = 0, pos = 0, z = 0, extra = 0, payload = 0, create_space = 0, set_space = 0;
     for (uint32_t i = 0; i < b->commands.n; i++) {
         struct codec_command *m = &b->commands.at[i];
-        if (m->kind == CODEC_MOVE_ENTITIES) {
+        if (m->kind == CODEC_CREATE_SPACE) {
+            m->u.create_space = &b->create_spaces.at[create_space++];
+        } else if (m->kind == CODEC_SET_SPACE) {
+            m->u.set_space = &b->set_spaces.at[set_space++];
+        } else if (m->kind == CODEC_MOVE_ENTITIES) {
             m->u.move_entities.id = b->id.at + id;
             m->u.move_entities.x = b->x.at + pos;
             m->u.move_entities.y = b->y.at + pos;
@@ -52,6 +58,12 @@ static void batch_link(struct libaoi_batch *b)
         } else if (m->kind == CODEC_SET_PAYLOAD && m->u.set_payload.payload_len) {
             m->u.set_payload.payload = buf_data(&b->payloads) + payload;
             payload += m->u.set_payload.payload_len;
+        } else if (m->kind == CODEC_PUBLISH && m->u.publish.message_len) {
+            m->u.publish.message = buf_data(&b->payloads) + payload;
+            payload += m->u.publish.message_len;
+        } else if (m->kind == CODEC_RELEASE) {
+            m->u.release.entities = m->u.release.players = b->id.at + id; /* either, never both */
+            id += m->u.release.entity_n + m->u.release.player_n;
         }
     }
 }
@@ -90,11 +102,23 @@ static struct codec_command *batch_add(struct libaoi *c, uint64_t space, enum co
     return m;
 }
 
-void libaoi_create_space(struct libaoi *c, uint64_t space, const struct libaoi_settings *s, bool if_absent)
+/* The tiers of a text; NULL is none. */
+static int batch_tiers(struct libaoi *c, const char *text, struct aoi_tiers *tiers)
 {
-    struct codec_command *m = batch_add(c, space, CODEC_CREATE_SPACE, 0);
-    m->u.create_space.if_absent = if_absent;
-    m->u.create_space.settings = (struct aoi_settings){
+    const char *why;
+    if (aoi_tiers_parse(text ? text : "", tiers, &why) == AOI_OK) return 0;
+    return libaoi__fail(c, LIBAOI_EINVAL, "%s", why);
+}
+
+int libaoi_create_space(struct libaoi *c, uint64_t space, const struct libaoi_settings *s, bool if_absent)
+{
+    struct aoi_tiers tiers;
+    int status = batch_tiers(c, s->update_tiers, &tiers);
+    if (status) return status;
+    batch_add(c, space, CODEC_CREATE_SPACE, AOI_TIERS_TEXT);
+    struct codec_create_space *create = array_add(&c->batch.create_spaces);
+    *create = (struct codec_create_space){.if_absent = if_absent};
+    create->settings = (struct aoi_settings){
         .dimensions = s->dimensions,
         .index = s->index,
         .shape = s->shape,
@@ -106,7 +130,38 @@ void libaoi_create_space(struct libaoi *c, uint64_t space, const struct libaoi_s
         .extra = s->extra,
         .flush_ms = s->flush_ms,
         .persistent = s->persistent,
+        .leave_margin = s->leave_margin,
+        .min_stay_ms = s->min_stay_ms,
+        .max_view = s->max_view,
+        .max_enter_per_flush = s->max_enter_per_flush,
+        .tiers = tiers,
     };
+    return 0;
+}
+
+int libaoi_set_space(struct libaoi *c, uint64_t space, uint32_t which, const struct libaoi_settings *s)
+{
+    struct aoi_tiers tiers = {0};
+    int status = which & LIBAOI_TIERS ? batch_tiers(c, s->update_tiers, &tiers) : 0;
+    if (status) return status;
+    batch_add(c, space, CODEC_SET_SPACE, AOI_TIERS_TEXT);
+    struct codec_set_space *set = array_add(&c->batch.set_spaces);
+    *set = (struct codec_set_space){0};
+    set->change = (struct aoi_space_change){
+        .has_flush_ms = which & LIBAOI_FLUSH,
+        .has_leave_margin = which & LIBAOI_LEAVE_MARGIN,
+        .has_min_stay_ms = which & LIBAOI_MIN_STAY,
+        .has_max_view = which & LIBAOI_MAX_VIEW,
+        .has_max_enter_per_flush = which & LIBAOI_MAX_ENTER,
+        .has_tiers = which & LIBAOI_TIERS,
+        .flush_ms = s->flush_ms,
+        .leave_margin = s->leave_margin,
+        .min_stay_ms = s->min_stay_ms,
+        .max_view = s->max_view,
+        .max_enter_per_flush = s->max_enter_per_flush,
+        .tiers = tiers,
+    };
+    return 0;
 }
 
 void libaoi_destroy_space(struct libaoi *c, uint64_t space)
@@ -136,6 +191,9 @@ int libaoi_add(struct libaoi *c, uint64_t space, enum libaoi_add_mode mode, cons
         .radius = e->radius,
         .layers = e->layers,
         .payload_len = (uint32_t)e->payload_len,
+        .appeal = e->appeal,
+        .priority = e->priority,
+        .report_observed = e->report_observed,
     };
     if (e->payload_len) buf_append(&c->batch.payloads, e->payload, e->payload_len);
     return 0;
@@ -231,7 +289,21 @@ void libaoi_open_player(struct libaoi *c, uint64_t space, uint64_t player, uint3
 {
     struct codec_command *m = batch_add(c, space, CODEC_OPEN_PLAYER, 0);
     m->u.open_player.player = player;
-    m->u.open_player.mask = mask;
+    m->u.open_player.settings.mask = mask;
+}
+
+void libaoi_open_player_with(struct libaoi *c, uint64_t space, uint64_t player, const struct libaoi_player *s)
+{
+    struct codec_command *m = batch_add(c, space, CODEC_OPEN_PLAYER, 0);
+    m->u.open_player.player = player;
+    m->u.open_player.settings = (struct aoi_player_settings){
+        .mask = s->mask,
+        .max_view = s->max_view,
+        .leave_margin = s->leave_margin,
+        .max_enter_per_flush = s->max_enter_per_flush,
+        .presence_only = s->presence_only,
+        .take_over = s->take_over,
+    };
 }
 
 void libaoi_close_player(struct libaoi *c, uint64_t space, uint64_t player)
@@ -270,4 +342,98 @@ void libaoi_clear_viewport(struct libaoi *c, uint64_t space, uint64_t player)
 void libaoi_flush(struct libaoi *c, uint64_t space, uint64_t tag)
 {
     batch_add(c, space, CODEC_FLUSH, 0)->u.flush.tag = tag;
+}
+
+void libaoi_set_appeal(struct libaoi *c, uint64_t space, uint64_t id, float appeal)
+{
+    struct codec_command *m = batch_add(c, space, CODEC_SET_APPEAL, 0);
+    m->u.set_appeal.id = id;
+    m->u.set_appeal.appeal = appeal;
+}
+
+void libaoi_set_priority(struct libaoi *c, uint64_t space, uint64_t id, uint32_t priority)
+{
+    struct codec_command *m = batch_add(c, space, CODEC_SET_PRIORITY, 0);
+    m->u.set_priority.id = id;
+    m->u.set_priority.priority = priority;
+}
+
+/* A command has entities or players, so that its column is one. */
+static void batch_release(struct libaoi *c, uint64_t space, bool players, size_t n, const uint64_t *id, uint64_t to_session)
+{
+    for (size_t done = 0; done < n;) {
+        struct codec_command *m = batch_add(c, space, CODEC_RELEASE, sizeof *id);
+        size_t k = n - done, room = 1 + (c->welcome.max_frame_bytes - c->batch.bytes) / sizeof *id;
+        if (k > room) k = room;
+        c->batch.bytes += (k - 1) * sizeof *id;
+        m->u.release.to_session = to_session;
+        *(players ? &m->u.release.player_n : &m->u.release.entity_n) = k;
+        batch_copy(&c->batch.id, id + done, k);
+        done += k;
+    }
+}
+
+void libaoi_release(struct libaoi *c, uint64_t space, size_t n, const uint64_t *id, uint64_t to_session)
+{
+    batch_release(c, space, false, n, id, to_session);
+}
+
+void libaoi_release_players(struct libaoi *c, uint64_t space, size_t n, const uint64_t *player, uint64_t to_session)
+{
+    batch_release(c, space, true, n, player, to_session);
+}
+
+void libaoi_adopt(struct libaoi *c, uint64_t space, uint64_t id)
+{
+    libaoi_add(c, space, LIBAOI_ADD_ADOPT, &(struct libaoi_entity){.id = id});
+}
+
+void libaoi_override(struct libaoi *c, uint64_t space, uint64_t player, uint64_t entity, enum libaoi_override_kind kind)
+{
+    struct codec_command *m = batch_add(c, space, CODEC_OVERRIDE, 0);
+    m->u.override.player = player;
+    m->u.override.entity = entity;
+    m->u.override.kind = kind;
+}
+
+/* A message without its place; NULL: it fits no frame. */
+static struct codec_command *batch_publish(struct libaoi *c, uint64_t space, enum codec_publish_kind kind, const void *message, size_t len)
+{
+    if (len > c->welcome.max_frame_bytes - FRAME_BYTES - COMMAND_BYTES) {
+        libaoi__fail(c, LIBAOI_ETOOLARGE, "a message of %zu bytes fits no frame", len);
+        return NULL;
+    }
+    struct codec_command *m = batch_add(c, space, CODEC_PUBLISH, len);
+    m->u.publish.kind = kind;
+    m->u.publish.message_len = len;
+    if (len) buf_append(&c->batch.payloads, message, len);
+    return m;
+}
+
+int libaoi_publish(struct libaoi *c, uint64_t space, uint64_t entity, const void *message, size_t len)
+{
+    struct codec_command *m = batch_publish(c, space, CODEC_PUBLISH_ENTITY, message, len);
+    if (!m) return LIBAOI_ETOOLARGE;
+    m->u.publish.entity = entity;
+    return 0;
+}
+
+static int batch_publish_place(struct libaoi *c, uint64_t space, enum codec_publish_kind kind, const float min[3], const float max[3],
+                               const void *message, size_t len)
+{
+    struct codec_command *m = batch_publish(c, space, kind, message, len);
+    if (!m) return LIBAOI_ETOOLARGE;
+    memcpy(m->u.publish.min, min, sizeof m->u.publish.min);
+    memcpy(m->u.publish.max, max, sizeof m->u.publish.max);
+    return 0;
+}
+
+int libaoi_publish_at(struct libaoi *c, uint64_t space, const float point[3], const void *message, size_t len)
+{
+    return batch_publish_place(c, space, CODEC_PUBLISH_POINT, point, point, message, len);
+}
+
+int libaoi_publish_box(struct libaoi *c, uint64_t space, const float min[3], const float max[3], const void *message, size_t len)
+{
+    return batch_publish_place(c, space, CODEC_PUBLISH_BOX, min, max, message, len);
 }

@@ -12,6 +12,8 @@ struct libaoi_batch {
     uint64_t space;
     size_t bytes; /* the encoded frame takes no more than this */
     ARRAY(struct codec_command) commands;
+    ARRAY(struct codec_create_space) create_spaces;
+    ARRAY(struct codec_set_space) set_spaces;
     ARRAY(uint64_t) id;
     ARRAY(float) x;
     ARRAY(float) y;

@@ -40,6 +40,7 @@ struct libaoi {
     struct libaoi_mirror mirror;
     ARRAY(struct libaoi_refusal) refusals;  /* scratch of an ack */
     ARRAY(struct libaoi_space_info) spaces; /* the last page of libaoi_query_spaces() */
+    ARRAY(char) tiers;                      /* their tiers as text, AOI_TIERS_TEXT each */
 };
 
 /* Encodes a frame with the next seq, queues it and writes what the socket takes. Returns its seq, 0 if the connection has failed. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The sections of a delta, in the order in which they must come, also across its parts. */
-enum section { SECTION_LEAVES, SECTION_ENTERS, SECTION_UPDATES, SECTION_PAYLOADS, SECTION_LAYERS };
+enum section { SECTION_LEAVES, SECTION_ENTERS, SECTION_UPDATES, SECTION_PAYLOADS, SECTION_LAYERS, SECTION_MESSAGES };
 
 struct libaoi_mirror_view {
     struct libaoi_view pub; /* pub.items is items.at */
@@ -108,6 +108,12 @@ static void mirror_drop(struct libaoi_mirror *m, struct libaoi_mirror_view *w)
     view_free(w);
 }
 
+void libaoi_mirror_forget(struct libaoi_mirror *m, uint64_t space, uint64_t player)
+{
+    struct libaoi_mirror_view *w = mirror_lookup(m, space, player);
+    if (w) mirror_drop(m, w);
+}
+
 static struct libaoi_item *view_item(const struct libaoi_mirror_view *w, uint64_t id)
 {
     uint32_t i = id ? idmap_get(&w->map, id) : IDMAP_NONE;
@@ -127,6 +133,19 @@ static void item_set_payload(struct libaoi_item *item, const void *payload, uint
     if (len) item->payload = memcpy(mem_alloc(len), payload, len);
 }
 
+/* Whether the sections go on from the one that the parts before have reached. */
+static int check_sections(struct libaoi_mirror_view *w, const struct libaoi_delta *d, const struct verdict *v)
+{
+    const size_t n[] = {[SECTION_LEAVES] = d->leave_n,     [SECTION_ENTERS] = d->enter_n,  [SECTION_UPDATES] = d->update_n,
+                        [SECTION_PAYLOADS] = d->payload_n, [SECTION_LAYERS] = d->layers_n, [SECTION_MESSAGES] = d->message_n};
+    for (enum section s = SECTION_LEAVES; s <= SECTION_MESSAGES; s++) {
+        if (!n[s]) continue;
+        if (s < w->section) return violation(v, "sections out of order");
+        w->section = s;
+    }
+    return 0;
+}
+
 /* Whether a part of this number, kind and section may come now. */
 static int check_order(struct libaoi_mirror_view *w, const struct libaoi_delta *d, const struct verdict *v)
 {
@@ -143,17 +162,11 @@ static int check_order(struct libaoi_mirror_view *w, const struct libaoi_delta *
             return violation(v, "flush %llu after %llu", (unsigned long long)d->flush, (unsigned long long)w->pub.flush);
         w->section = SECTION_LEAVES;
     }
-    enum section first = d->leave_n     ? SECTION_LEAVES
-                         : d->enter_n   ? SECTION_ENTERS
-                         : d->update_n  ? SECTION_UPDATES
-                         : d->payload_n ? SECTION_PAYLOADS
-                         : d->layers_n  ? SECTION_LAYERS
-                                        : w->section;
-    if (first < w->section) return violation(v, "sections out of order");
-    w->section = d->layers_n ? SECTION_LAYERS : d->payload_n ? SECTION_PAYLOADS : d->update_n ? SECTION_UPDATES : d->enter_n ? SECTION_ENTERS : first;
-    if (d->full && (d->leave_n || d->update_n || d->payload_n || d->layers_n)) return violation(v, "a full delta has nothing but enters");
-    if (d->closed && (d->more || d->full || d->leave_n || d->enter_n || d->update_n || d->payload_n || d->layers_n))
-        return violation(v, "a closed delta is empty");
+    if (check_sections(w, d, v)) return -1;
+    if (d->more && d->messages_lost) return violation(v, "messages_lost is in the last part of a delta");
+    bool changes = d->leave_n || d->update_n || d->payload_n || d->layers_n || d->message_n;
+    if (d->full && changes) return violation(v, "a full delta has nothing but enters");
+    if (d->closed && (d->more || d->full || d->enter_n || changes)) return violation(v, "a closed delta is empty");
     return 0;
 }
 
@@ -248,6 +261,23 @@ static int apply_states(struct libaoi_mirror_view *w, const struct libaoi_delta 
     return 0;
 }
 
+/* Messages come last, so that whoever published one is in the view. */
+static int apply_messages(struct libaoi_mirror_view *w, const struct libaoi_delta *d, const struct verdict *v)
+{
+    for (size_t i = 0; i < d->message_n; i++) {
+        uint64_t from = d->message_from[i];
+        if (from && !view_item(w, from)) return violation(v, "message of %llu, which is not in the view", (unsigned long long)from);
+    }
+    w->pub.messages += d->message_n;
+    w->pub.messages_lost += d->messages_lost;
+    return 0;
+}
+
+static bool is_empty(const struct libaoi_delta *d)
+{
+    return !d->full && !d->leave_n && !d->enter_n && !d->update_n && !d->payload_n && !d->layers_n && !d->message_n && !d->messages_lost;
+}
+
 int libaoi_mirror_apply(struct libaoi_mirror *m, const struct libaoi_delta *d, char *why, size_t why_size)
 {
     struct verdict v = {.delta = d, .why = why, .why_size = why_size};
@@ -270,11 +300,12 @@ int libaoi_mirror_apply(struct libaoi_mirror *m, const struct libaoi_delta *d, c
     w->pub.parts++;
     w->pub.deltas += !d->more;
     w->pub.fulls += d->full && d->part == 0;
-    w->pub.empty += !d->full && !d->leave_n && !d->enter_n && !d->update_n && !d->payload_n && !d->layers_n;
+    w->pub.empty += is_empty(d);
     int status = apply_leaves(w, d, &v);
     if (!status) status = apply_enters(w, d, &v);
     if (!status) status = apply_updates(w, d, &v);
     if (!status) status = apply_states(w, d, &v);
+    if (!status) status = apply_messages(w, d, &v);
     w->pub.items = w->items.at;
     w->pub.n = w->items.n;
     return status;

@@ -94,6 +94,9 @@ int libaoi_query_entity(struct libaoi *c, uint64_t space, uint64_t id, int timeo
         .payload_len = r->entity.payload_len,
         .owner_session = r->owner_session,
         .subscribers = r->entity.subscribers,
+        .appeal = r->entity.appeal,
+        .priority = r->entity.priority,
+        .report_observed = r->entity.report_observed,
     };
     return 0;
 }
@@ -123,6 +126,7 @@ int libaoi_query_stats(struct libaoi *c, uint64_t space, int timeout_ms, struct 
         .deltas = core->deltas,
         .skipped = core->skipped,
         .moves = core->moves,
+        .messages = core->messages,
         .errors = r->stats.errors,
         .memory_bytes = core->memory_bytes,
         .uptime_ms = r->stats.uptime_ms,
@@ -134,8 +138,10 @@ int libaoi_query_stats(struct libaoi *c, uint64_t space, int timeout_ms, struct 
     return 0;
 }
 
-static struct libaoi_settings query_settings(const struct aoi_settings *s)
+/* tiers: room for their text. */
+static struct libaoi_settings query_settings(const struct aoi_settings *s, char *tiers)
 {
+    aoi_tiers_print(&s->tiers, tiers);
     return (struct libaoi_settings){
         .dimensions = s->dimensions,
         .index = s->index,
@@ -148,6 +154,11 @@ static struct libaoi_settings query_settings(const struct aoi_settings *s)
         .extra = s->extra,
         .flush_ms = s->flush_ms,
         .persistent = s->persistent,
+        .leave_margin = s->leave_margin,
+        .min_stay_ms = s->min_stay_ms,
+        .max_view = s->max_view,
+        .max_enter_per_flush = s->max_enter_per_flush,
+        .update_tiers = tiers,
     };
 }
 
@@ -159,6 +170,7 @@ int libaoi_query_spaces(struct libaoi *c, uint64_t cursor, uint32_t limit, int t
     int status = query_ask(c, &query, CODEC_RESULT_SPACES, timeout_ms, &r);
     if (status) return status;
     c->spaces.n = 0;
+    array_reserve(&c->tiers, r->space_n * AOI_TIERS_TEXT);
     for (size_t i = 0; i < r->space_n; i++) {
         const struct codec_space_info *from = &r->spaces[i];
         *array_add(&c->spaces) = (struct libaoi_space_info){
@@ -166,11 +178,79 @@ int libaoi_query_spaces(struct libaoi *c, uint64_t cursor, uint32_t limit, int t
             .entities = from->entities,
             .players = from->players,
             .owner_session = from->owner_session,
-            .settings = query_settings(&from->settings),
+            .settings = query_settings(&from->settings, c->tiers.at + i * AOI_TIERS_TEXT),
         };
     }
     *n = r->space_n;
     *out = c->spaces.at;
     *next = r->next_cursor;
+    return 0;
+}
+
+int libaoi_query_nearest(struct libaoi *c, uint64_t space, const float center[3], uint32_t k, float max_distance, uint32_t layers, int timeout_ms,
+                         struct libaoi_rows *out)
+{
+    struct codec_query query = {
+        .space = space,
+        .kind = CODEC_QUERY_NEAREST,
+        .center = {center[0], center[1], center[2]},
+        .radius = max_distance,
+        .layers = layers,
+        .k = k,
+    };
+    return query_rows(c, &query, CODEC_RESULT_ENTITIES, timeout_ms, out);
+}
+
+int libaoi_query_observers(struct libaoi *c, uint64_t space, uint64_t id, uint64_t cursor, uint32_t limit, int timeout_ms, struct libaoi_rows *out)
+{
+    struct codec_query query = {.space = space, .kind = CODEC_QUERY_OBSERVERS, .id = id, .cursor = cursor, .limit = limit};
+    return query_rows(c, &query, CODEC_RESULT_VIEW, timeout_ms, out);
+}
+
+int libaoi_query_density(struct libaoi *c, uint64_t space, const float min[3], const float max[3], uint32_t columns, uint32_t rows, uint32_t layers,
+                         int timeout_ms, const uint32_t **counts)
+{
+    struct codec_query query = {.space = space, .kind = CODEC_QUERY_DENSITY, .columns = columns, .rows = rows, .layers = layers};
+    query_box(&query, min, max);
+    const struct codec_result *r;
+    int status = query_ask(c, &query, CODEC_RESULT_DENSITY, timeout_ms, &r);
+    if (status) return status;
+    if (r->columns != columns || r->raster_rows != rows) return libaoi__fail(c, LIBAOI_EPROTOCOL, "a raster of another size than was asked for");
+    *counts = r->counts;
+    return 0;
+}
+
+const char *libaoi_rule_name(int rule)
+{
+    static const char *const names[] = {"UNKNOWN",      "INCLUDE_SELF", "SHOW", "HIDE",  "MASK", "RANGE",
+                                        "LEAVE_MARGIN", "MIN_STAY",     "FAR",  "BLIND", "RANK", "ENTER_BUDGET"};
+    return names[rule > 0 && rule < (int)(sizeof names / sizeof *names) ? rule : 0];
+}
+
+int libaoi_query_why(struct libaoi *c, uint64_t space, uint64_t player, uint64_t entity, int timeout_ms, struct libaoi_why *out)
+{
+    struct codec_query query = {.space = space, .kind = CODEC_QUERY_WHY, .player = player, .id = entity};
+    const struct codec_result *r;
+    int status = query_ask(c, &query, CODEC_RESULT_WHY, timeout_ms, &r);
+    if (status) return status;
+    const struct aoi_why *why = &r->why;
+    *out = (struct libaoi_why){
+        .rule = (int)why->rule,
+        .told = why->told,
+        .seen = why->seen,
+        .by_viewport = why->by_viewport,
+        .unit = why->unit,
+        .distance = why->distance,
+        .radius = why->radius,
+        .appeal = why->appeal,
+        .margin = why->margin,
+        .layers = why->layers,
+        .mask = why->mask,
+        .rank = why->rank,
+        .max_view = why->max_view,
+        .stay_left_ms = why->stay_left_ms,
+        .period = why->period,
+        .text = r->why_text ? r->why_text : "",
+    };
     return 0;
 }

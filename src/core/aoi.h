@@ -40,9 +40,23 @@ typedef uint32_t aoi_owner;
 
 enum aoi_index { AOI_INDEX_GRID = 1, AOI_INDEX_CROSSLIST = 2 };
 enum aoi_shape { AOI_SHAPE_BOX = 1, AOI_SHAPE_SPHERE = 2, AOI_SHAPE_CELLS = 3 };
-enum aoi_add_mode { AOI_ADD_NEW = 1, AOI_ADD_UPSERT = 2 };
+enum aoi_add_mode { AOI_ADD_NEW = 1, AOI_ADD_UPSERT = 2, AOI_ADD_ADOPT = 3 };
+enum aoi_override { AOI_OVERRIDE_NONE = 1, AOI_OVERRIDE_HIDE = 2, AOI_OVERRIDE_SHOW = 3 };
 
-/* What may be told apart about a space. Zeros mean the defaults: see aoi_settings_check(). */
+/* How often what is told is updated, by distance: the period of the first tier with distance <= its own, else `beyond`. No tiers: always. */
+#define AOI_TIERS_MAX 8
+struct aoi_tiers {
+    uint32_t n;
+    struct {
+        float distance;  /* inclusive, ascending */
+        uint32_t period; /* in flushes, 1 .. AOI_PERIOD_MAX */
+    } at[AOI_TIERS_MAX];
+    uint32_t beyond; /* likewise; 0 means 1 */
+};
+#define AOI_PERIOD_MAX 1000000
+#define AOI_TIERS_TEXT 256 /* room for the text of any tiers */
+
+/* What may differ between spaces. Zeros mean the defaults: see aoi_settings_check(). */
 struct aoi_settings {
     uint32_t dimensions;  /* 2 or 3; a 2D space ignores z */
     uint32_t index;       /* enum aoi_index */
@@ -54,16 +68,26 @@ struct aoi_settings {
     bool extra;           /* keep and tell the extra word */
     uint32_t flush_ms;    /* kept for the caller, who has the clock; 0: only commanded flushes. No default here. */
     bool persistent;      /* outlives its owner */
+    /* from here on: changeable by aoi_space_set(), like flush_ms */
+    float leave_margin;           /* what was told stays until it is so much further away; 0: none */
+    uint32_t min_stay_ms;         /* what was told stays so long at least; 0: no such time. What entered before it was set counts as long ago */
+    uint32_t max_view;            /* entities in a view at most, the best by rank; 0: no limit. Up to AOI_MAX_VIEW */
+    uint32_t max_enter_per_flush; /* 0: no limit */
+    struct aoi_tiers tiers;
 };
+#define AOI_MAX_VIEW 65536
 
 /* Over a limit is AOI_ELIMIT (max_radius: AOI_EINVAL), and nothing is lost. */
 struct aoi_limits {
-    uint32_t max_spaces;   /* in the world */
-    uint32_t max_entities; /* in a space */
-    uint32_t max_players;  /* in a space */
-    uint32_t max_units;    /* subscriptions of a player */
-    uint32_t max_payload;  /* bytes */
-    float max_radius;      /* 0: no limit */
+    uint32_t max_spaces;    /* in the world */
+    uint32_t max_entities;  /* in a space */
+    uint32_t max_players;   /* in a space */
+    uint32_t max_units;     /* subscriptions of a player */
+    uint32_t max_payload;   /* bytes */
+    float max_radius;       /* 0: no limit */
+    uint32_t max_overrides; /* of a player */
+    uint32_t max_message;   /* bytes */
+    uint32_t max_messages;  /* in a space between two flushes */
 };
 
 struct aoi_entity {
@@ -74,6 +98,9 @@ struct aoi_entity {
     uint32_t layers;     /* 0: AOI_LAYERS_DEFAULT in aoi_entity_add(); literal in what aoi_entity_get() returns */
     const void *payload; /* payload_len bytes, copied in; out of aoi_entity_get() valid until the next command */
     uint32_t payload_len;
+    float appeal;         /* it can be seen from so much further away */
+    uint32_t priority;    /* under max_view the higher ones come first */
+    bool report_observed; /* its owner is told whether anybody observes it */
     aoi_owner owner;      /* out only */
     uint32_t subscribers; /* out only: players subscribed to it */
 };
@@ -118,6 +145,11 @@ struct aoi_delta {
     size_t layers_n; /* told entities whose layers changed */
     const uint64_t *layers_id;
     const uint32_t *layers;
+    size_t message_n;             /* in the order of publishing */
+    const uint64_t *message_from; /* the publishing entity; 0: published at a point or in a box */
+    const void *const *message;
+    const uint32_t *message_len;
+    uint64_t messages_lost; /* at most so many that it would have got were lost since the delta before, and with this one */
 };
 
 /* What aoi_delta_bytes() reckons for each item beside payload bytes: at least what the wire takes. */
@@ -132,6 +164,11 @@ struct aoi_sink {
      * at least its leaves and updates, whatever the room; it stops taking enters and payload changes when they would pass it. NULL: no limit. */
     size_t (*room)(void *ctx, aoi_owner owner);
     void (*deliver)(void *ctx, const struct aoi_delta *delta);
+    /* Entities of the owner that came to be observed or unobserved: in the view of a player that is not subscribed to them. Called at the end of a flush, at most
+     * once an owner; false: not now (its connection is full), the differences are kept for the next flush. NULL: nobody wants to know. */
+    bool (*observed)(void *ctx, aoi_owner owner, uint64_t space, const uint64_t *id, const bool *observed, size_t n);
+    /* The owner lost an entity (or else a player) to another one, by ADOPT or take_over. NULL: nobody wants to know. */
+    void (*lost)(void *ctx, aoi_owner owner, uint64_t space, bool is_player, uint64_t id);
 };
 
 /* ------------------------------------------------------------------------------------------------------------- world and spaces */
@@ -145,6 +182,21 @@ int aoi_settings_check(struct aoi_settings *settings, const char **why);
 
 /* Makes a space. With if_absent an existing space with equal settings is fine. AOI_EINVAL, AOI_EDUPSPACE, AOI_ELIMIT. */
 int aoi_space_create(struct aoi_world *world, aoi_owner owner, uint64_t id, const struct aoi_settings *settings, bool if_absent);
+
+/* What aoi_space_set() changes; what has_... does not name stays. */
+struct aoi_space_change {
+    bool has_flush_ms, has_leave_margin, has_min_stay_ms, has_max_view, has_max_enter_per_flush, has_tiers;
+    uint32_t flush_ms;
+    float leave_margin;
+    uint32_t min_stay_ms, max_view, max_enter_per_flush;
+    struct aoi_tiers tiers;
+};
+/* For the space's owner or an admin (a space of the configuration: an admin). AOI_EINVAL, AOI_EOWNER. */
+int aoi_space_set(struct aoi_space *space, aoi_owner owner, bool admin, const struct aoi_space_change *change);
+
+/* "30:1 60:2 *:4" -> tiers; "" is none. AOI_EINVAL with *why. */
+int aoi_tiers_parse(const char *text, struct aoi_tiers *tiers, const char **why);
+void aoi_tiers_print(const struct aoi_tiers *tiers, char text[AOI_TIERS_TEXT]);
 
 /* Destroys a space; its players get a closed delta. admin: may destroy any but the configuration's. AOI_ENOSPACE, AOI_EOWNER. */
 int aoi_space_destroy(struct aoi_world *world, aoi_owner owner, bool admin, uint64_t id);
@@ -162,6 +214,11 @@ void *aoi_space_user(const struct aoi_space *space);
 /* Called just before a space is freed, so that the caller lets go of its user word. At most one; NULL: none. */
 void aoi_world_on_space_end(struct aoi_world *world, void (*fn)(void *ctx, struct aoi_space *space), void *ctx);
 
+/* Called when a space in which there was nothing to look at for the next flush has changed, so that the caller can arm one: aoi_space_dirty() turned true. Not called
+ * for what a flush leaves behind. At most one; NULL: none. It must not call back into the core, but for the space's
+ * settings and user word. */
+void aoi_world_on_change(struct aoi_world *world, void (*fn)(void *ctx, struct aoi_space *space), void *ctx);
+
 /* An owner has gone: removes its entities, players (with a closed delta; pass tell = false where nobody is left to read it) and spaces; persistent
  * spaces stay and become the configuration's in all but name: owner 0, and an admin may destroy them. */
 void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell);
@@ -169,7 +226,8 @@ void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell);
 /* ------------------------------------------------------------------------------------------------------------- entities
  * All: AOI_EINVAL for id 0, AOI_ENOENTITY, AOI_EOWNER. */
 
-/* AOI_EINVAL, AOI_EBOUNDS, AOI_EDUPENTITY, AOI_EOWNER (UPSERT of another's), AOI_ELIMIT. */
+/* NEW, UPSERT: AOI_EINVAL, AOI_EBOUNDS, AOI_EDUPENTITY, AOI_EOWNER (UPSERT of another's), AOI_ELIMIT. ADOPT takes over an entity that was released (to anybody, or to
+ * this owner), as it is; of the argument only the id counts. AOI_ENOENTITY, AOI_EOWNER. One's own is fine. */
 int aoi_entity_add(struct aoi_space *space, aoi_owner owner, enum aoi_add_mode mode, const struct aoi_entity *entity);
 /* extra NULL: unchanged. AOI_EINVAL, AOI_EBOUNDS. */
 int aoi_entity_move(struct aoi_space *space, aoi_owner owner, uint64_t id, const float pos[3], const uint32_t *extra);
@@ -177,13 +235,29 @@ int aoi_entity_remove(struct aoi_space *space, aoi_owner owner, uint64_t id);
 int aoi_entity_set_radius(struct aoi_space *space, aoi_owner owner, uint64_t id, float radius);
 int aoi_entity_set_layers(struct aoi_space *space, aoi_owner owner, uint64_t id, uint32_t layers);
 int aoi_entity_set_payload(struct aoi_space *space, aoi_owner owner, uint64_t id, const void *payload, uint32_t payload_len);
+int aoi_entity_set_appeal(struct aoi_space *space, aoi_owner owner, uint64_t id, float appeal);
+int aoi_entity_set_priority(struct aoi_space *space, aoi_owner owner, uint64_t id, uint32_t priority);
+/* It stays the owner's in every respect until somebody adopts it. to 0: anybody. */
+int aoi_entity_release(struct aoi_space *space, aoi_owner owner, uint64_t id, aoi_owner to);
 int aoi_entity_get(const struct aoi_space *space, uint64_t id, struct aoi_entity *out);
 
 /* ------------------------------------------------------------------------------------------------------------- players
  * All: AOI_EINVAL for id 0, AOI_EOWNER, and, but for open, subscribe and viewport_set (which open a player with default settings), AOI_ENOPLAYER. */
 
-/* Opens a player or replaces the settings of one's own. mask 0 means all. AOI_ELIMIT. */
-int aoi_player_open(struct aoi_space *space, aoi_owner owner, uint64_t player, uint32_t mask);
+struct aoi_player_settings {
+    uint32_t mask;     /* 0: all */
+    uint32_t max_view; /* these three: 0: the space's */
+    float leave_margin;
+    uint32_t max_enter_per_flush;
+    bool presence_only; /* no updates of position and extra; switching it off makes the next delta full */
+    bool take_over;     /* of another's player that was released; its next delta is full */
+};
+/* Opens a player or replaces the settings of one's own. AOI_EINVAL, AOI_ELIMIT. */
+int aoi_player_open(struct aoi_space *space, aoi_owner owner, uint64_t player, const struct aoi_player_settings *settings);
+/* It stays the owner's until somebody takes it over. to 0: anybody. */
+int aoi_player_release(struct aoi_space *space, aoi_owner owner, uint64_t player, aoi_owner to);
+/* HIDE or SHOW an entity, known or not, to this player; NONE ends it. AOI_ELIMIT. */
+int aoi_player_override(struct aoi_space *space, aoi_owner owner, uint64_t player, uint64_t entity, enum aoi_override kind);
 /* Delivers its last, empty delta, marked closed. */
 int aoi_player_close(struct aoi_space *space, aoi_owner owner, uint64_t player);
 /* AOI_ENOENTITY (and then opens no player), AOI_ELIMIT. */
@@ -196,10 +270,18 @@ int aoi_viewport_clear(struct aoi_space *space, aoi_owner owner, uint64_t player
 /* The player's next delta is full. player 0: all of the owner's in the space (fine if there is none). */
 int aoi_resync(struct aoi_space *space, aoi_owner owner, uint64_t player);
 
+/* ------------------------------------------------------------------------------------------------------------- messages
+ * Events, not state: told with the next flush to the players of whom the view then holds the publishing entity, or of whom the units and the viewport see
+ * the point or some point of the box, whatever their margins and masks. Bytes are copied. AOI_EINVAL, AOI_EBOUNDS (never), AOI_ELIMIT. */
+int aoi_publish_from(struct aoi_space *space, aoi_owner owner, uint64_t entity, const void *message, uint32_t len); /* one's own entity */
+int aoi_publish_at(struct aoi_space *space, const float min[3], const float max[3], const void *message, uint32_t len);
+
 /* ------------------------------------------------------------------------------------------------------------- flush */
 
 struct aoi_flush_info {
-    uint64_t tag, time_us; /* in */
+    uint64_t tag, time_us; /* in: for the deltas */
+    uint64_t now_ms;       /* in: a clock that never goes back, for min_stay_ms */
+    bool final;            /* in: the last one there will be: neither tiers nor max_enter_per_flush hold anything back */
     uint64_t flush;        /* out: its number */
     bool pending;          /* out: it left work for the next: skipped players, enters held back */
 };
@@ -235,8 +317,47 @@ int aoi_query_count(struct aoi_space *space, const float min[3], const float max
 /* What a player was told (ids only are filled in); *seq: of its last delta. AOI_ENOPLAYER. */
 int aoi_query_view(struct aoi_space *space, uint64_t player, uint64_t cursor, size_t limit, struct aoi_rows *rows, uint64_t *seq);
 
+/* The k entities nearest to a point, nearest first (ties: lower id), at most max_distance away (0: however far), by the sphere's rule. k 1 or more. AOI_EINVAL. */
+int aoi_query_nearest(struct aoi_space *space, const float center[3], float max_distance, uint32_t layers, size_t k, struct aoi_rows *rows);
+/* Players that were told of an entity (ids only). AOI_ENOENTITY. */
+int aoi_query_observers(struct aoi_space *space, uint64_t id, uint64_t cursor, size_t limit, struct aoi_rows *rows);
+#define AOI_RASTER_MAX 256
+/* Counts on a raster of columns x rows (1 .. AOI_RASTER_MAX each) over the box, row by row from min y; an entity on an inner line counts to the higher side. AOI_EINVAL. */
+int aoi_query_density(struct aoi_space *space, const float min[3], const float max[3], uint32_t layers, uint32_t columns, uint32_t rows,
+                      uint32_t *counts);
+
+/* Which rule decides whether a player sees an entity, as the next flush would find it. The first that applies, from the top. */
+enum aoi_rule {
+    AOI_RULE_INCLUDE_SELF = 1, /* seen: a unit subscribed with include_self */
+    AOI_RULE_SHOW,             /* seen: override */
+    AOI_RULE_HIDE,             /* not seen: override */
+    AOI_RULE_MASK,             /* not seen: layers & mask is 0 */
+    AOI_RULE_RANGE,            /* seen: in the range of a unit or in the viewport */
+    AOI_RULE_LEAVE_MARGIN,     /* seen: was told, and is within the margin */
+    AOI_RULE_MIN_STAY,         /* seen: was told too short a time ago */
+    AOI_RULE_FAR,              /* not seen: too far from every unit, outside the viewport */
+    AOI_RULE_BLIND,            /* not seen: the player has neither viewport nor a unit of radius other than 0 */
+    AOI_RULE_RANK,             /* not seen: others rank above it under max_view */
+    AOI_RULE_ENTER_BUDGET,     /* seen, but waits for max_enter_per_flush or for room on the connection */
+};
+
+struct aoi_why {
+    enum aoi_rule rule;
+    bool told, seen;  /* what the player was told; what the next flush would find */
+    bool by_viewport; /* range, margin: by the viewport, else by `unit` */
+    uint64_t unit;    /* the nearest unit, or the one that sees it; 0: the player has none */
+    double distance;  /* to that unit or, by_viewport, to the viewport's centre */
+    float radius, appeal, margin;
+    uint32_t layers, mask;
+    uint32_t rank, max_view; /* rank from 1 among what it sees; 0: no limit in force */
+    uint32_t stay_left_ms;   /* of min_stay_ms */
+    uint32_t period;         /* of its tier: updates every so many flushes */
+};
+/* AOI_ENOPLAYER, AOI_ENOENTITY. now_ms as for aoi_flush(). */
+int aoi_query_why(struct aoi_space *space, uint64_t player, uint64_t entity, uint64_t now_ms, struct aoi_why *why);
+
 struct aoi_stats {
-    uint64_t entities, players, pairs, flushes, enters, leaves, updates, deltas, skipped, moves;
+    uint64_t entities, players, pairs, flushes, enters, leaves, updates, deltas, skipped, moves, messages;
     uint64_t memory_bytes; /* reckoned from the capacities of its arrays; O(cells) to find out */
 };
 void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats); /* adds to *stats */

@@ -220,6 +220,13 @@ uint32_t aoi__cell_bit(const struct aoi__blocks *dir, const int32_t cell[3])
     return dir->dims == 2 ? bit : bit | ((uint32_t)cell[2] & low) << 2 * s;
 }
 
+bool aoi__block_touches(const struct aoi__blocks *dir, const struct aoi__block *block, const int32_t lo[3], const int32_t hi[3])
+{
+    for (uint32_t a = 0; a < dir->dims; a++)
+        if (block->place.at[a] < lo[a] >> dir->shift || block->place.at[a] > hi[a] >> dir->shift) return false;
+    return true;
+}
+
 uint64_t aoi__cell_mask(const struct aoi__blocks *dir, const struct aoi__block *block, const int32_t lo[3], const int32_t hi[3])
 {
     uint32_t edge = 1u << dir->shift, from[3], to[3];

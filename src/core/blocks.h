@@ -34,6 +34,8 @@ struct aoi__block {
     uint64_t have;              /* cells that exist in cells[] */
     uint64_t full;              /* those of them that hold an entity */
     uint64_t changed;           /* cells in which something changed since the last flush */
+    uint32_t layers;            /* at least those of its entities */
+    uint32_t changed_layers;    /* at least those of what changed */
     uint8_t rank[64];           /* place of a cell of have in cells[] */
     ARRAY(struct aoi__cell) cells;
     ARRAY(struct aoi__entry) entries;
@@ -71,6 +73,8 @@ uint64_t aoi__blocks_count(const struct aoi__blocks *dir, const int32_t lo[3], c
 
 /* A cell's bit in its block: 3 bits of x and y in 2D, 2 bits of x, y and z in 3D. */
 uint32_t aoi__cell_bit(const struct aoi__blocks *dir, const int32_t cell[3]);
+/* Whether a box of cells touches the block. */
+bool aoi__block_touches(const struct aoi__blocks *dir, const struct aoi__block *block, const int32_t lo[3], const int32_t hi[3]);
 /* The bits of a block's cells that lie in a box of cells which touches it. */
 uint64_t aoi__cell_mask(const struct aoi__blocks *dir, const struct aoi__block *block, const int32_t lo[3], const int32_t hi[3]);
 

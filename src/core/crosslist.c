@@ -129,16 +129,16 @@ static void bounds_move(struct crosslist *x, uint32_t watch, uint32_t a, const s
 
 /* ------------------------------------------------------------------------------------------------------------- slabs */
 
-/* The boundaries of a class among which stands the lo of every box of that class that contains the coordinate q of axis a. */
-static struct aoi__range stab(const struct crosslist *x, uint32_t a, uint32_t c, uint32_t q)
+/* The boundaries of a class among which stands the lo of every box of that class that touches p..q on axis a. */
+static struct aoi__range stab(const struct crosslist *x, uint32_t a, uint32_t c, uint32_t p, uint32_t q)
 {
     /* a box of a length that was rounded, seen from a place by a subtraction that is: a thousandth and the next float below cover both */
-    double from = (double)aoi__unorder(q) - 1.001 * x->reach[a][c];
+    double from = (double)aoi__unorder(p) - 1.001 * x->reach[a][c];
     return aoi__axis_seek(&x->bound[a][c], aoi__order((float)from) - 1, q);
 }
 
-/* The axis on which the fewest boundaries must be looked at to find the boxes around q; *cost: how many, about. */
-static uint32_t best_stab(const struct crosslist *x, const uint32_t *q, uint64_t *cost)
+/* The axis on which the fewest boundaries must be looked at to find the boxes that touch p..q; *cost: how many, about. */
+static uint32_t best_stab(const struct crosslist *x, const uint32_t *p, const uint32_t *q, uint64_t *cost)
 {
     uint32_t best = 0;
     *cost = UINT64_MAX;
@@ -146,7 +146,7 @@ static uint32_t best_stab(const struct crosslist *x, const uint32_t *q, uint64_t
         uint64_t n = 0;
         for (uint32_t c = 0; c < CLASSES; c++) {
             if (x->bound[a][c].n == 0) continue;
-            struct aoi__range range = stab(x, a, c, q[a]);
+            struct aoi__range range = stab(x, a, c, p[a], q[a]);
             n += aoi__axis_count(&x->bound[a][c], &range);
         }
         if (n < *cost) *cost = n, best = a;
@@ -187,7 +187,7 @@ static void find_watches(struct aoi_space *space, uint32_t slot, const uint32_t 
     uint32_t watch[AOI__CHUNK];
     for (uint32_t c = 0; c < CLASSES; c++) {
         if (x->bound[a][c].n == 0) continue;
-        struct aoi__range range = stab(x, a, c, q[a]);
+        struct aoi__range range = stab(x, a, c, q[a], q[a]);
         const uint64_t *m;
         for (uint32_t n; (m = aoi__axis_next(&x->bound[a][c], &range, &n)) != NULL;) {
             n = watches_of_lo(m, n, watch);
@@ -249,7 +249,7 @@ static void slot_update(struct aoi_space *space, uint32_t slot, const uint32_t *
         }
     }
     if (sweep > FEW) {
-        uint32_t axis = best_stab(x, q, &slab);
+        uint32_t axis = best_stab(x, q, q, &slab);
         if (slab + x->pairs.of[AOI__SLOT][slot].n < sweep) {
             slot_jump(space, slot, p, q, axis);
             return;
@@ -270,7 +270,7 @@ static void crosslist_insert(struct aoi_space *space, uint32_t slot)
     order(x->dims, space->hot[slot].pos, q);
     for (uint32_t a = 0; a < x->dims; a++) aoi__axis_insert(&x->place[a], aoi__marker(q[a], slot));
     uint64_t cost;
-    find_watches(space, slot, nowhere, q, best_stab(x, q, &cost));
+    find_watches(space, slot, nowhere, q, best_stab(x, q, q, &cost));
 }
 
 static void crosslist_erase(struct aoi_space *space, uint32_t slot)
@@ -405,24 +405,66 @@ static void crosslist_watch_clear(struct aoi_space *space, uint32_t watch)
 
 /* ------------------------------------------------------------------------------------------------------------- reading */
 
-static void crosslist_gather(struct aoi_space *space, uint32_t watch, aoi__slots *out)
+static void crosslist_gather(struct aoi_space *space, uint32_t watch, uint32_t mask, const float lo[3], const float hi[3], aoi__slots *out)
 {
+    (void)mask; /* the sets are kept whole */
     const struct crosslist *x = space->index;
+    const struct aoi__watch *w = &space->watches.at[watch];
     if (watch >= x->area.n) return;
     const struct aoi__list *set = &x->pairs.of[AOI__WATCH][watch];
     if (set->n == 0) return;
     array_reserve(out, (size_t)out->n + set->n);
-    memcpy(out->at + out->n, set->id, set->n * sizeof *out->at);
-    out->n += set->n;
+    if (lo == w->lo && hi == w->hi) {
+        memcpy(out->at + out->n, set->id, set->n * sizeof *out->at);
+        out->n += set->n;
+        return;
+    }
+    struct area clip = {.slot = AOI__NONE};
+    order(x->dims, lo, clip.lo);
+    order(x->dims, hi, clip.hi);
+    for (uint32_t i = 0; i < set->n; i++) {
+        out->at[out->n] = set->id[i];
+        out->n += contains(&clip, at(x, set->id[i]), x->dims);
+    }
 }
 
 /* The watches that hold it now; those that held it, and no longer do, were marked when they lost it. */
-static void crosslist_notify(struct aoi_space *space, uint32_t slot, const float from[3])
+static void crosslist_notify(struct aoi_space *space, uint32_t slot, const float from[3], uint32_t layers)
 {
     (void)from;
     const struct crosslist *x = space->index;
     const struct aoi__list *holders = &x->pairs.of[AOI__SLOT][slot];
-    for (uint32_t i = 0; i < holders->n; i++) aoi__watch_dirty(space, holders->id[i]);
+    for (uint32_t i = 0; i < holders->n; i++)
+        if (space->watches.at[holders->id[i]].mask & layers) aoi__watch_dirty(space, holders->id[i]);
+}
+
+static void crosslist_relayer(struct aoi_space *space, uint32_t slot)
+{
+    (void)space;
+    (void)slot;
+}
+
+static void crosslist_watching(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out)
+{
+    const struct crosslist *x = space->index;
+    uint32_t p[3], q[3];
+    uint64_t cost;
+    order(x->dims, lo, p);
+    order(x->dims, hi, q);
+    uint32_t a = best_stab(x, p, q, &cost);
+    for (uint32_t c = 0; c < CLASSES; c++) {
+        if (x->bound[a][c].n == 0) continue;
+        struct aoi__range range = stab(x, a, c, p[a], q[a]);
+        const uint64_t *m;
+        for (uint32_t n; (m = aoi__axis_next(&x->bound[a][c], &range, &n)) != NULL;) {
+            for (uint32_t i = 0; i < n; i++) {
+                const struct area *area = &x->area.at[(uint32_t)m[i] / 2];
+                bool touches = !(m[i] & 1);
+                for (uint32_t k = 0; k < x->dims; k++) touches &= (area->lo[k] <= q[k]) & (p[k] <= area->hi[k]);
+                if (touches) *array_add(out) = (uint32_t)m[i] / 2;
+            }
+        }
+    }
 }
 
 static void crosslist_resolve(struct aoi_space *space)
@@ -430,8 +472,17 @@ static void crosslist_resolve(struct aoi_space *space)
     (void)space; /* everything was marked as it happened */
 }
 
-static void crosslist_scan(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out)
+static void crosslist_disturb(struct aoi_space *space, const float lo[3], const float hi[3])
 {
+    aoi__slots watches = {0};
+    crosslist_watching(space, lo, hi, &watches);
+    for (uint32_t i = 0; i < watches.n; i++) aoi__watch_dirty(space, watches.at[i]);
+    array_clear(&watches);
+}
+
+static void crosslist_scan(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *out)
+{
+    (void)layers;
     const struct crosslist *x = space->index;
     struct area area = {.slot = AOI__NONE};
     order(x->dims, lo, area.lo);
@@ -486,12 +537,17 @@ static uint64_t crosslist_bytes(const struct aoi_space *space)
 
 /* ------------------------------------------------------------------------------------------------------------- checks */
 
+static bool in_index(const struct aoi_space *space, uint32_t slot)
+{
+    return aoi__alive(space, slot) && !(space->cold[slot].flags & AOI__LARGE);
+}
+
 /* The axes are sound and hold a marker for everything that is there, where it is now, and nothing else. */
 static void check_axes(const struct aoi_space *space, const struct crosslist *x)
 {
     uint32_t places = 0, bounds = 0;
     for (uint32_t s = 0; s < space->slot_n; s++) {
-        if (!aoi__alive(space, s)) continue;
+        if (!in_index(space, s)) continue;
         places++;
         for (uint32_t a = 0; a < x->dims; a++) {
             CHECK(at(x, s)[a] == aoi__order(space->hot[s].pos[a]));
@@ -534,11 +590,11 @@ static void check_sets(const struct aoi_space *space, const struct crosslist *x)
         if (!active) continue;
         for (uint32_t i = 0; i < n; i++) {
             uint32_t s = x->pairs.of[AOI__WATCH][w].id[i];
-            CHECK(s < space->slot_n && aoi__alive(space, s) && met[s] != w + 1);
+            CHECK(s < space->slot_n && in_index(space, s) && met[s] != w + 1);
             met[s] = w + 1;
         }
         for (uint32_t s = 0; s < space->slot_n; s++) {
-            if (!aoi__alive(space, s)) continue;
+            if (!in_index(space, s)) continue;
             bool holds = s != watch->slot && aoi__inside(space->hot[s].pos, watch->lo, watch->hi, x->dims);
             CHECK(holds == (met[s] == w + 1));
         }
@@ -565,7 +621,10 @@ const struct aoi__index_ops aoi__crosslist_ops = {
     .watch_clear = crosslist_watch_clear,
     .gather = crosslist_gather,
     .notify = crosslist_notify,
+    .disturb = crosslist_disturb,
+    .relayer = crosslist_relayer,
     .resolve = crosslist_resolve,
+    .watching = crosslist_watching,
     .scan = crosslist_scan,
     .bytes = crosslist_bytes,
     .validate = crosslist_validate,

@@ -10,11 +10,12 @@
 static void grow_slots(struct aoi_space *space)
 {
     uint32_t cap = space->slot_cap < 32 ? 32 : space->slot_cap + space->slot_cap / 4 / 32 * 32 + 32;
-    CHECK(cap < AOI__OWED);
+    CHECK(cap <= AOI__TOLD_SLOT);
     space->hot = mem_realloc(space->hot, cap * sizeof *space->hot);
     space->cold = mem_realloc(space->cold, cap * sizeof *space->cold);
     space->mark = mem_realloc(space->mark, cap * sizeof *space->mark);
     space->alive = mem_realloc(space->alive, cap / 8);
+    if (space->told_at != NULL) space->told_at = mem_realloc(space->told_at, cap * sizeof *space->told_at);
     memset(space->mark + space->slot_cap, 0, (cap - space->slot_cap) * sizeof *space->mark);
     memset((char *)space->alive + space->slot_cap / 8, 0, (cap - space->slot_cap) / 8);
     space->slot_cap = cap;
@@ -39,10 +40,22 @@ static void slot_free(struct aoi_space *space, uint32_t slot)
     *array_add(&space->free_slots) = slot;
 }
 
+void aoi__slot_told(struct aoi_space *space, uint32_t slot)
+{
+    space->stats.pairs++;
+    space->cold[slot].told++;
+    if (space->cold[slot].flags & AOI__REPORT) aoi__observe_check(space, slot);
+}
+
 void aoi__slot_untold(struct aoi_space *space, uint32_t slot)
 {
     space->stats.pairs--;
-    if (--space->cold[slot].told == 0 && !aoi__alive(space, slot)) slot_free(space, slot);
+    space->cold[slot].told--;
+    if (aoi__alive(space, slot)) {
+        if (space->cold[slot].flags & AOI__REPORT) aoi__observe_check(space, slot);
+    } else if (space->cold[slot].told == 0) {
+        slot_free(space, slot);
+    }
 }
 
 uint32_t aoi__entity_slot(const struct aoi_space *space, uint64_t id)
@@ -82,7 +95,7 @@ static void owner_unlink(struct aoi_space *space, uint32_t slot)
 
 /* ------------------------------------------------------------------------------------------------------------- payloads */
 
-static struct aoi__blob *blob_new(struct aoi_space *space, const void *bytes, uint32_t len)
+struct aoi__blob *aoi__blob_new(struct aoi_space *space, const void *bytes, uint32_t len)
 {
     if (len == 0) return NULL;
     struct aoi__blob *blob = mem_alloc(sizeof *blob + len);
@@ -92,7 +105,7 @@ static struct aoi__blob *blob_new(struct aoi_space *space, const void *bytes, ui
     return blob;
 }
 
-static void blob_free(struct aoi_space *space, struct aoi__blob *blob)
+void aoi__blob_free(struct aoi_space *space, struct aoi__blob *blob)
 {
     if (blob != NULL) space->payload_bytes -= sizeof *blob + blob->len;
     free(blob);
@@ -111,13 +124,13 @@ static bool blob_same(const struct aoi__blob *a, const struct aoi__blob *b)
 static struct aoi__touched *touch(struct aoi_space *space, uint32_t slot)
 {
     struct aoi__cold *c = &space->cold[slot];
-    space->changed = true;
+    aoi__changed(space);
     if (c->touched != 0) return &space->touched.at[c->touched - 1];
     if (space->player_n == 0) return NULL;
     const struct aoi__hot *h = &space->hot[slot];
     struct aoi__touched *t = array_add(&space->touched);
     c->touched = space->touched.n;
-    *t = (struct aoi__touched){.slot = slot, .pos = {h->pos[0], h->pos[1], h->pos[2]}, .extra = h->extra, .layers = h->layers};
+    *t = (struct aoi__touched){.slot = slot, .pos = {h->pos[0], h->pos[1], h->pos[2]}, .appeal = c->appeal, .extra = h->extra, .layers = h->layers};
     return t;
 }
 
@@ -125,7 +138,7 @@ static void untouch(struct aoi_space *space, uint32_t slot)
 {
     uint32_t at = space->cold[slot].touched;
     if (at == 0) return;
-    if (space->touched.at[at - 1].payload_replaced) blob_free(space, space->touched.at[at - 1].payload);
+    if (space->touched.at[at - 1].payload_replaced) aoi__blob_free(space, space->touched.at[at - 1].payload);
     array_swap_remove(&space->touched, at - 1);
     if (at - 1 < space->touched.n) space->cold[space->touched.at[at - 1].slot].touched = at;
     space->cold[slot].touched = 0;
@@ -136,9 +149,39 @@ void aoi__forget_touched(struct aoi_space *space)
     for (uint32_t i = 0; i < space->touched.n; i++) {
         struct aoi__touched *t = &space->touched.at[i];
         space->cold[t->slot].touched = 0;
-        if (t->payload_replaced) blob_free(space, t->payload);
+        if (t->payload_replaced) aoi__blob_free(space, t->payload);
     }
     space->touched.n = 0;
+}
+
+/* The watches of which the box touches either place +- its appeal are to be looked at. */
+static void disturb(struct aoi_space *space, const float p[3], float p_appeal, const float q[3], float q_appeal)
+{
+    float lo[3] = {0}, hi[3] = {0};
+    for (uint32_t a = 0; a < space->dims; a++) {
+        lo[a] = fminf(p[a] - p_appeal, q[a] - q_appeal);
+        hi[a] = fmaxf(p[a] + p_appeal, q[a] + q_appeal);
+    }
+    space->ops->disturb(space, lo, hi);
+}
+
+/* Whoever may see the entity now, or saw it where it was at the last flush with the appeal that it had, is to be looked at. */
+static void notify(struct aoi_space *space, uint32_t slot, const float from[3], float from_appeal, uint32_t layers)
+{
+    const struct aoi__cold *c = &space->cold[slot];
+    if (c->flags & AOI__LARGE || from_appeal > 0) {
+        const float *to = space->hot[slot].pos;
+        if (aoi__distance2(from, to, space->dims) <= (double)c->appeal * (double)c->appeal) {
+            disturb(space, from, from_appeal, to, c->appeal); /* the two boxes overlap, as they mostly do: one box around both */
+        } else {
+            disturb(space, from, from_appeal, from, from_appeal);
+            disturb(space, to, c->appeal, to, c->appeal);
+        }
+    } else {
+        space->ops->notify(space, slot, from, layers);
+    }
+    if (c->watch != AOI__NONE) aoi__watch_dirty(space, c->watch); /* include_self, also where it has no area */
+    if (c->flags & AOI__SHOWN) aoi__shown_dirty(space, space->hot[slot].id);
 }
 
 void aoi__settle(struct aoi_space *space)
@@ -153,9 +196,7 @@ void aoi__settle(struct aoi_space *space)
         if (layers) c->layers_stamp = space->serial;
         if (payload) c->payload_stamp = space->serial;
         if (layers || payload) space->state_serial = space->serial;
-        if (!moved && !layers && !payload) continue;
-        space->ops->notify(space, t->slot, t->pos);
-        if (c->watch != AOI__NONE) aoi__watch_dirty(space, c->watch); /* include_self, also where it has no area */
+        if (moved || layers || payload || c->appeal != t->appeal) notify(space, t->slot, t->pos, t->appeal, h->layers | t->layers);
     }
     aoi__forget_touched(space);
 }
@@ -165,7 +206,12 @@ void aoi__settle(struct aoi_space *space)
 static int check_radius(const struct aoi_space *space, float radius)
 {
     float max = space->world->limits.max_radius;
-    return isfinite(radius) && radius >= 0 && (max == 0 || radius <= max) ? AOI_OK : AOI_EINVAL;
+    return isfinite(radius) && aoi__clean(radius) >= 0 && (max == 0 || radius <= max) ? AOI_OK : AOI_EINVAL;
+}
+
+static int check_appeal(float appeal)
+{
+    return isfinite(appeal) && aoi__clean(appeal) >= 0 ? AOI_OK : AOI_EINVAL;
 }
 
 static void set_pos(struct aoi_space *space, uint32_t slot, const float pos[3], uint32_t extra)
@@ -178,7 +224,10 @@ static void set_pos(struct aoi_space *space, uint32_t slot, const float pos[3], 
     if (!moves) return;
     float from[3] = {h->pos[0], h->pos[1], h->pos[2]};
     memcpy(h->pos, pos, sizeof h->pos);
-    space->ops->move(space, slot, from);
+    if (space->cold[slot].flags & AOI__LARGE)
+        aoi__large_move(space, slot);
+    else
+        space->ops->move(space, slot, from);
     if (space->cold[slot].watch != AOI__NONE) aoi__unit_changed(space, space->cold[slot].watch);
 }
 
@@ -195,19 +244,74 @@ static void set_layers(struct aoi_space *space, uint32_t slot, uint32_t layers)
     if (space->hot[slot].layers == layers) return;
     touch(space, slot);
     space->hot[slot].layers = layers;
+    if (!(space->cold[slot].flags & AOI__LARGE)) space->ops->relayer(space, slot);
+}
+
+/* Into the index or, with appeal, among the large ones. */
+static void place(struct aoi_space *space, uint32_t slot)
+{
+    struct aoi__cold *c = &space->cold[slot];
+    if (c->appeal == 0) {
+        space->ops->insert(space, slot);
+        return;
+    }
+    c->flags |= AOI__LARGE;
+    space->large_n++;
+    aoi__large_insert(space, slot);
+}
+
+static void displace(struct aoi_space *space, uint32_t slot)
+{
+    struct aoi__cold *c = &space->cold[slot];
+    if (!(c->flags & AOI__LARGE)) {
+        space->ops->erase(space, slot);
+        return;
+    }
+    aoi__large_erase(space, slot);
+    c->flags &= ~(uint32_t)AOI__LARGE;
+    space->large_n--;
+}
+
+static void set_appeal(struct aoi_space *space, uint32_t slot, float appeal)
+{
+    if (space->cold[slot].appeal == appeal) return;
+    touch(space, slot);
+    displace(space, slot);
+    space->cold[slot].appeal = appeal;
+    place(space, slot);
+}
+
+/* It only matters to who ranks: max_view, the enter budget. */
+static void set_priority(struct aoi_space *space, uint32_t slot, uint32_t priority)
+{
+    struct aoi__cold *c = &space->cold[slot];
+    if (c->priority == priority) return;
+    space->priority_n += (priority != 0) - (uint32_t)(c->priority != 0);
+    c->priority = priority;
+    aoi__changed(space);
+    notify(space, slot, space->hot[slot].pos, c->appeal, space->hot[slot].layers);
+}
+
+static void set_report(struct aoi_space *space, uint32_t slot, bool report)
+{
+    struct aoi__cold *c = &space->cold[slot];
+    if (report == ((c->flags & AOI__REPORT) != 0)) return;
+    c->flags = (c->flags & ~(uint32_t)(AOI__REPORT | AOI__OBSERVED)) | (report ? AOI__REPORT : 0);
+    if (report) aoi__observe_check(space, slot);
 }
 
 static void set_payload(struct aoi_space *space, uint32_t slot, const void *payload, uint32_t len)
 {
     struct aoi__cold *c = &space->cold[slot];
+    struct aoi__blob *old = c->payload;
     struct aoi__touched *t = touch(space, slot);
+    c->payload = aoi__blob_new(space, payload, len); /* before the old one goes: it may be a copy of that */
     if (t != NULL && !t->payload_replaced) {
         t->payload_replaced = true;
-        t->payload = c->payload;
+        t->payload = old;
     } else {
-        blob_free(space, c->payload);
+        aoi__blob_free(space, old);
     }
-    c->payload = blob_new(space, payload, len);
 }
 
 static void add_new(struct aoi_space *space, aoi_owner owner, const struct aoi_entity *e, const float pos[3])
@@ -215,8 +319,11 @@ static void add_new(struct aoi_space *space, aoi_owner owner, const struct aoi_e
     uint32_t slot = slot_take(space), next = space->serial + 1;
     space->hot[slot] = (struct aoi__hot){.id = e->id, .extra = e->extra, .layers = e->layers, .stamp = next};
     memcpy(space->hot[slot].pos, pos, sizeof space->hot[slot].pos);
-    space->cold[slot] = (struct aoi__cold){.payload = blob_new(space, e->payload, e->payload_len),
+    space->cold[slot] = (struct aoi__cold){.payload = aoi__blob_new(space, e->payload, e->payload_len),
                                            .radius = e->radius,
+                                           .appeal = e->appeal,
+                                           .priority = e->priority,
+                                           .flags = e->report_observed ? AOI__REPORT : 0,
                                            .owner = owner,
                                            .watch = AOI__NONE,
                                            .payload_stamp = next,
@@ -224,20 +331,54 @@ static void add_new(struct aoi_space *space, aoi_owner owner, const struct aoi_e
     owner_link(space, slot);
     idmap_put(&space->entity_map, e->id, slot);
     space->entity_n++;
-    space->ops->insert(space, slot);
-    space->ops->notify(space, slot, pos);
-    space->changed = true;
+    space->priority_n += e->priority != 0;
+    if (idmap_get(&space->shown_map, e->id) != IDMAP_NONE) space->cold[slot].flags |= AOI__SHOWN;
+    place(space, slot);
+    notify(space, slot, pos, e->appeal, e->layers);
+    aoi__changed(space);
+}
+
+static void change_owner(struct aoi_space *space, uint32_t slot, aoi_owner owner)
+{
+    struct aoi__cold *c = &space->cold[slot];
+    const struct aoi_sink *sink = &space->world->sink;
+    idmap_remove(&space->released, space->hot[slot].id);
+    c->flags &= ~(uint32_t)AOI__RELEASED;
+    if (c->owner == owner) return;
+    if (sink->lost != NULL) sink->lost(sink->ctx, c->owner, space->id, false, space->hot[slot].id);
+    owner_unlink(space, slot);
+    c->owner = owner;
+    owner_link(space, slot);
+    c->flags &= ~(uint32_t)AOI__OBSERVED; /* restated to the new owner */
+    if (c->flags & AOI__REPORT) aoi__observe_check(space, slot);
+}
+
+static int adopt(struct aoi_space *space, aoi_owner owner, uint64_t id)
+{
+    uint32_t slot = aoi__entity_slot(space, id);
+    if (slot == AOI__NONE) return AOI_ENOENTITY;
+    const struct aoi__cold *c = &space->cold[slot];
+    if (c->owner != owner) {
+        uint32_t to = idmap_get(&space->released, id);
+        if (to == IDMAP_NONE || (to != 0 && to != owner)) return AOI_EOWNER;
+    }
+    change_owner(space, slot, owner);
+    return AOI_OK;
 }
 
 int aoi_entity_add(struct aoi_space *space, aoi_owner owner, enum aoi_add_mode mode, const struct aoi_entity *entity)
 {
     struct aoi_entity e = *entity;
     float pos[3];
-    if (e.id == 0 || (mode != AOI_ADD_NEW && mode != AOI_ADD_UPSERT) || check_radius(space, e.radius) != AOI_OK) return AOI_EINVAL;
+    if (e.id == 0) return AOI_EINVAL;
+    if (mode == AOI_ADD_ADOPT) return adopt(space, owner, e.id);
+    if ((mode != AOI_ADD_NEW && mode != AOI_ADD_UPSERT) || check_radius(space, e.radius) != AOI_OK || check_appeal(e.appeal) != AOI_OK)
+        return AOI_EINVAL;
     int err = aoi__check_pos(space, e.pos, pos);
     if (err != AOI_OK) return err;
     if (e.payload_len > space->world->limits.max_payload) return AOI_ELIMIT;
     e.radius = aoi__clean(e.radius);
+    e.appeal = aoi__clean(e.appeal);
     if (e.layers == 0) e.layers = AOI_LAYERS_DEFAULT;
     if (!space->set.extra) e.extra = 0;
 
@@ -253,6 +394,9 @@ int aoi_entity_add(struct aoi_space *space, aoi_owner owner, enum aoi_add_mode m
     set_layers(space, slot, e.layers);
     set_radius(space, slot, e.radius);
     set_pos(space, slot, pos, e.extra);
+    set_appeal(space, slot, e.appeal);
+    set_priority(space, slot, e.priority);
+    set_report(space, slot, e.report_observed);
     return AOI_OK;
 }
 
@@ -272,17 +416,24 @@ void aoi__entity_remove(struct aoi_space *space, uint32_t slot)
 {
     struct aoi__cold *c = &space->cold[slot];
     if (c->watch != AOI__NONE) aoi__unit_gone(space, c->watch);
-    const float *pos = c->touched != 0 ? space->touched.at[c->touched - 1].pos : space->hot[slot].pos;
-    space->ops->notify(space, slot, (const float[3]){pos[0], pos[1], pos[2]});
-    space->ops->erase(space, slot);
+    const struct aoi__touched *t = c->touched != 0 ? &space->touched.at[c->touched - 1] : NULL;
+    if (t != NULL)
+        notify(space, slot, t->pos, t->appeal, space->hot[slot].layers | t->layers);
+    else
+        notify(space, slot, space->hot[slot].pos, c->appeal, space->hot[slot].layers);
+    if (c->flags & AOI__PUBLISHED) aoi__publisher_gone(space, slot);
+    if (c->flags & AOI__RELEASED) idmap_remove(&space->released, space->hot[slot].id);
+    displace(space, slot);
+    space->priority_n -= c->priority != 0;
+    c->flags = 0;
     untouch(space, slot);
     owner_unlink(space, slot);
     idmap_remove(&space->entity_map, space->hot[slot].id);
-    blob_free(space, c->payload);
+    aoi__blob_free(space, c->payload);
     c->payload = NULL;
     space->alive[slot >> 5] &= ~(1u << (slot & 31));
     space->entity_n--;
-    space->changed = true;
+    aoi__changed(space);
     if (c->told == 0) slot_free(space, slot);
 }
 
@@ -320,6 +471,34 @@ int aoi_entity_set_payload(struct aoi_space *space, aoi_owner owner, uint64_t id
     return err;
 }
 
+int aoi_entity_set_appeal(struct aoi_space *space, aoi_owner owner, uint64_t id, float appeal)
+{
+    uint32_t slot;
+    int err = find_own(space, owner, id, &slot);
+    if (err == AOI_OK) err = check_appeal(appeal);
+    if (err == AOI_OK) set_appeal(space, slot, aoi__clean(appeal));
+    return err;
+}
+
+int aoi_entity_set_priority(struct aoi_space *space, aoi_owner owner, uint64_t id, uint32_t priority)
+{
+    uint32_t slot;
+    int err = find_own(space, owner, id, &slot);
+    if (err == AOI_OK) set_priority(space, slot, priority);
+    return err;
+}
+
+int aoi_entity_release(struct aoi_space *space, aoi_owner owner, uint64_t id, aoi_owner to)
+{
+    uint32_t slot;
+    int err = find_own(space, owner, id, &slot);
+    if (err != AOI_OK) return err;
+    if (to != 0) aoi__owned(space, to); /* so that its end is noticed here */
+    idmap_put(&space->released, id, to);
+    space->cold[slot].flags |= AOI__RELEASED;
+    return AOI_OK;
+}
+
 int aoi_entity_get(const struct aoi_space *space, uint64_t id, struct aoi_entity *out)
 {
     if (id == 0) return AOI_EINVAL;
@@ -334,7 +513,10 @@ int aoi_entity_get(const struct aoi_space *space, uint64_t id, struct aoi_entity
                                .layers = h->layers,
                                .payload = c->payload == NULL ? NULL : c->payload->at,
                                .payload_len = c->payload == NULL ? 0 : c->payload->len,
+                               .appeal = c->appeal,
+                               .priority = c->priority,
+                               .report_observed = (c->flags & AOI__REPORT) != 0,
                                .owner = c->owner,
-                               .subscribers = c->watch == AOI__NONE ? 0 : space->watches.at[c->watch].players.n};
+                               .subscribers = c->watch == AOI__NONE ? 0 : space->watches.at[c->watch].viewers.n};
     return AOI_OK;
 }

@@ -12,7 +12,7 @@
 #include "core/blocks.h"
 #include "core/space.h"
 
-#define WIDE_BLOCKS 256 /* a registration costs about 50 bytes and as many nanoseconds: more than that is not worth it */
+#define WIDE_BLOCKS 64 /* a registration makes a block of 250 bytes where there was none: what a peer can ask for so cheaply is to stay small */
 
 struct link {
     uint32_t block, entry;
@@ -39,6 +39,7 @@ struct grid {
     ARRAY(struct area) areas; /* by watch */
     aoi__slots wide;          /* watches */
     aoi__slots changed;       /* blocks with changed != 0, which are kept for that */
+    uint32_t wide_layers;     /* of changes that concern wide watches, beside those of changed */
     aoi__slots near;          /* scratch: the blocks of a box */
 };
 
@@ -71,6 +72,7 @@ static void put(struct aoi_space *space, uint32_t slot, const int32_t cell[3])
     struct grid *g = grid_of(space);
     uint32_t block = aoi__block_get(&g->dir, cell), bit = aoi__cell_bit(&g->dir, cell);
     uint32_t place = aoi__cell_put(&g->dir, block, bit, slot, space->hot[slot].pos);
+    g->dir.block.at[block].layers |= space->hot[slot].layers;
     g->home.at[slot] = (struct home){.cell = block << 6 | bit, .place = place};
 }
 
@@ -218,7 +220,7 @@ static void scan_block(const struct grid *g, const struct aoi__block *block, uin
     }
 }
 
-static void grid_scan(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out)
+static void grid_scan(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *out)
 {
     struct grid *g = grid_of(space);
     int32_t first[3], last[3];
@@ -228,7 +230,8 @@ static void grid_scan(struct aoi_space *space, const float lo[3], const float hi
     aoi__blocks_in(&g->dir, first, last, &g->near);
     for (uint32_t i = 0; i < g->near.n; i++) {
         const struct aoi__block *block = &g->dir.block.at[g->near.at[i]];
-        if (block->full != 0) scan_block(g, block, aoi__cell_mask(&g->dir, block, first, last), lo, hi, out);
+        if (block->full == 0 || (layers != 0 && !(block->layers & layers))) continue;
+        scan_block(g, block, aoi__cell_mask(&g->dir, block, first, last), lo, hi, out);
     }
 }
 
@@ -242,62 +245,143 @@ static void exclude(aoi__slots *out, uint32_t from, uint32_t slot)
     }
 }
 
-static void grid_gather(struct aoi_space *space, uint32_t watch, aoi__slots *out)
+static void grid_gather(struct aoi_space *space, uint32_t watch, uint32_t mask, const float lo[3], const float hi[3], aoi__slots *out)
 {
     struct grid *g = grid_of(space);
     const struct aoi__watch *w = &space->watches.at[watch];
     const struct area *area = &g->areas.at[watch];
-    uint32_t start = out->n, own = w->slot == AOI__NONE ? AOI__NONE : g->home.at[w->slot].cell >> 6;
+    uint32_t start = out->n;
+    bool large = w->slot == AOI__NONE || (space->cold[w->slot].flags & AOI__LARGE), whole = lo == w->lo && hi == w->hi;
+    uint32_t own = large ? AOI__NONE : g->home.at[w->slot].cell >> 6;
+    int32_t first[3], last[3];
     if (area->wide != AOI__NONE) {
-        grid_scan(space, w->lo, w->hi, out);
-        if (w->slot != AOI__NONE) exclude(out, start, w->slot);
+        grid_scan(space, lo, hi, mask, out);
+        if (own != AOI__NONE) exclude(out, start, w->slot);
         return;
+    }
+    if (!whole) {
+        cell_at(g, lo, first);
+        cell_at(g, hi, last);
     }
     for (uint32_t i = 0; i < area->links.n; i++) {
         struct link l = area->links.at[i];
         const struct aoi__block *block = &g->dir.block.at[l.block];
         uint32_t from = out->n;
-        scan_block(g, block, block->entries.at[l.entry].mask, w->lo, w->hi, out);
+        if (!(block->layers & mask) || (!whole && !aoi__block_touches(&g->dir, block, first, last))) continue;
+        uint64_t cells = block->entries.at[l.entry].mask & (whole ? UINT64_MAX : aoi__cell_mask(&g->dir, block, first, last));
+        scan_block(g, block, cells, lo, hi, out);
         if (l.block == own) exclude(out, from, w->slot);
     }
 }
 
+/* Whether two boxes of cells share a cell, and this block is the one of their first shared cell: so that a watch in several blocks is named once. */
+static bool first_shared(const struct grid *g, const struct aoi__block *block, const struct area *area, const int32_t lo[3], const int32_t hi[3])
+{
+    for (uint32_t a = 0; a < 3; a++) {
+        int32_t first = area->lo[a] > lo[a] ? area->lo[a] : lo[a];
+        if (first > hi[a] || first > area->hi[a] || first >> g->dir.shift != block->place.at[a]) return false;
+    }
+    return true;
+}
+
+static bool boxes_touch(const struct aoi__watch *w, const float lo[3], const float hi[3], uint32_t dims)
+{
+    for (uint32_t a = 0; a < dims; a++)
+        if (!(w->lo[a] <= hi[a] && lo[a] <= w->hi[a])) return false;
+    return true;
+}
+
+static void grid_watching(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out)
+{
+    struct grid *g = grid_of(space);
+    int32_t first[3], last[3];
+    cell_at(g, lo, first);
+    cell_at(g, hi, last);
+    g->near.n = 0;
+    aoi__blocks_in(&g->dir, first, last, &g->near);
+    for (uint32_t i = 0; i < g->near.n; i++) {
+        const struct aoi__block *block = &g->dir.block.at[g->near.at[i]];
+        for (uint32_t k = 0; k < block->entries.n; k++) {
+            uint32_t watch = block->entries.at[k].watch;
+            if (!first_shared(g, block, &g->areas.at[watch], first, last)) continue;
+            if (boxes_touch(&space->watches.at[watch], lo, hi, space->dims)) *array_add(out) = watch;
+        }
+    }
+    for (uint32_t i = 0; i < g->wide.n; i++)
+        if (boxes_touch(&space->watches.at[g->wide.at[i]], lo, hi, space->dims)) *array_add(out) = g->wide.at[i];
+}
+
 /* ------------------------------------------------------------------------------------------------------------- changes */
 
-static void mark_changed(struct grid *g, uint32_t b, uint32_t bit)
+static void mark_changed(struct grid *g, uint32_t b, uint32_t bit, uint32_t layers)
 {
     struct aoi__block *block = &g->dir.block.at[b];
     if (block->changed == 0) *array_add(&g->changed) = b;
     block->changed |= (uint64_t)1 << bit;
+    block->changed_layers |= layers;
     block->keep = true;
 }
 
-static void grid_notify(struct aoi_space *space, uint32_t slot, const float from[3])
+static void grid_notify(struct aoi_space *space, uint32_t slot, const float from[3], uint32_t layers)
 {
     struct grid *g = grid_of(space);
     uint32_t home = g->home.at[slot].cell;
-    mark_changed(g, home >> 6, home & 63);
+    mark_changed(g, home >> 6, home & 63, layers);
     if (memcmp(from, space->hot[slot].pos, 3 * sizeof *from) == 0) return;
     int32_t cell[3];
     cell_at(g, from, cell);
     uint32_t b = aoi__block_find(&g->dir, cell);
-    if (b != AOI__NONE) mark_changed(g, b, aoi__cell_bit(&g->dir, cell)); /* else nobody watches there */
+    if (b != AOI__NONE) mark_changed(g, b, aoi__cell_bit(&g->dir, cell), layers); /* else nobody watches there */
+}
+
+/* Marks the cells of blocks in which there are watches at all; what is watched widely is concerned by anything. */
+static void grid_disturb(struct aoi_space *space, const float lo[3], const float hi[3])
+{
+    struct grid *g = grid_of(space);
+    int32_t first[3], last[3];
+    cell_at(g, lo, first);
+    cell_at(g, hi, last);
+    g->near.n = 0;
+    aoi__blocks_in(&g->dir, first, last, &g->near);
+    for (uint32_t i = 0; i < g->near.n; i++) {
+        struct aoi__block *block = &g->dir.block.at[g->near.at[i]];
+        if (block->entries.n == 0) continue;
+        if (block->changed == 0) *array_add(&g->changed) = g->near.at[i];
+        block->changed |= aoi__cell_mask(&g->dir, block, first, last);
+        block->changed_layers = UINT32_MAX;
+        block->keep = true;
+    }
+    g->wide_layers = UINT32_MAX;
+}
+
+static void grid_relayer(struct aoi_space *space, uint32_t slot)
+{
+    struct grid *g = grid_of(space);
+    g->dir.block.at[g->home.at[slot].cell >> 6].layers |= space->hot[slot].layers;
+}
+
+static void dirty_if(struct aoi_space *space, uint32_t watch, uint32_t layers)
+{
+    if (space->watches.at[watch].mask & layers) aoi__watch_dirty(space, watch);
 }
 
 static void grid_resolve(struct aoi_space *space)
 {
     struct grid *g = grid_of(space);
+    uint32_t layers = g->wide_layers;
     for (uint32_t i = 0; i < g->changed.n; i++) {
         struct aoi__block *block = &g->dir.block.at[g->changed.at[i]];
         for (uint32_t k = 0; k < block->entries.n; k++)
-            if (block->entries.at[k].mask & block->changed) aoi__watch_dirty(space, block->entries.at[k].watch);
+            if (block->entries.at[k].mask & block->changed) dirty_if(space, block->entries.at[k].watch, block->changed_layers);
+        layers |= block->changed_layers;
         block->changed = 0;
+        block->changed_layers = 0;
         block->keep = false;
         aoi__block_drop(&g->dir, g->changed.at[i]);
     }
-    if (g->changed.n > 0)
-        for (uint32_t i = 0; i < g->wide.n; i++) aoi__watch_dirty(space, g->wide.at[i]);
+    for (uint32_t i = 0; i < g->wide.n; i++) dirty_if(space, g->wide.at[i], layers);
     g->changed.n = 0;
+    g->wide_layers = 0;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- life and checks */
@@ -344,6 +428,7 @@ static void validate_cell(const struct aoi_space *space, uint32_t b, uint32_t bi
         const float *pos = space->hot[slot].pos;
         int32_t at[3];
         cell_at(g, pos, at);
+        CHECK((space->hot[slot].layers & ~g->dir.block.at[b].layers) == 0);
         CHECK(aoi__alive(space, slot) && g->home.at[slot].cell == (b << 6 | bit) && g->home.at[slot].place == i);
         CHECK(aoi__block_find(&g->dir, at) == b && aoi__cell_bit(&g->dir, at) == bit);
         for (uint32_t a = 0; a < space->dims; a++) CHECK(cell->x[(size_t)a * cell->cap + i] == pos[a]);
@@ -391,7 +476,7 @@ static void grid_validate(const struct aoi_space *space)
     }
     for (uint32_t w = 0; w < space->watches.n; w++) validate_watch(space, w);
     for (uint32_t w = 0; w < g->areas.n; w++) links += g->areas.at[w].links.n;
-    CHECK(entities == space->entity_n && entries == links);
+    CHECK(entities == space->entity_n - space->large_n && entries == links);
 }
 
 const struct aoi__index_ops aoi__grid_ops = {
@@ -405,7 +490,10 @@ const struct aoi__index_ops aoi__grid_ops = {
     .watch_clear = grid_watch_clear,
     .gather = grid_gather,
     .notify = grid_notify,
+    .disturb = grid_disturb,
+    .relayer = grid_relayer,
     .resolve = grid_resolve,
+    .watching = grid_watching,
     .scan = grid_scan,
     .bytes = grid_bytes,
     .validate = grid_validate,

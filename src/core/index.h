@@ -32,17 +32,26 @@ struct aoi__index_ops {
     /* The watch has no area any more; forget it. Fine if it had none. */
     void (*watch_clear)(struct aoi_space *space, uint32_t watch);
 
-    /* Appends every slot that lies in the watch's box, but the watch's own entity, each once, in any order. */
-    void (*gather)(struct aoi_space *space, uint32_t watch, aoi__slots *out);
+    /* Appends every slot of the watch's box that also lies in lo..hi, but the watch's own entity, each once, in any order; it may leave out what has no layer of the
+     * mask. */
+    void (*gather)(struct aoi_space *space, uint32_t watch, uint32_t mask, const float lo[3], const float hi[3], aoi__slots *out);
 
-    /* Something about the entity has changed: it was at from[] at the last flush and is in hot[slot].pos now (the same place, perhaps). Sees to it that, by the
-     * next resolve(), aoi__watch_dirty() is called for every active watch that holds it now or may have held it at the last flush. Too many is fine. */
-    void (*notify)(struct aoi_space *space, uint32_t slot, const float from[3]);
+    /* Something about the entity has changed: it was at from[] at the last flush and is in hot[slot].pos now (the same place, perhaps); layers are those that it
+     * has or had. Sees to it that, by the next resolve(), aoi__watch_dirty() is called for every active watch of a mask with one of these layers that
+     * holds it now or may have held it at the last flush. Too many is fine. */
+    void (*notify)(struct aoi_space *space, uint32_t slot, const float from[3], uint32_t layers);
+    /* Likewise for every active watch of which the box touches lo..hi. */
+    void (*disturb)(struct aoi_space *space, const float lo[3], const float hi[3]);
+    /* hot holds other layers than before. */
+    void (*relayer)(struct aoi_space *space, uint32_t slot);
     /* The flush is about to read which players are dirty. */
     void (*resolve)(struct aoi_space *space);
 
-    /* Appends every slot with lo <= p <= hi, each once. lo and hi may reach past everything, up to infinity. */
-    void (*scan)(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out);
+    /* Appends every active watch of which the box touches lo..hi, each once. */
+    void (*watching)(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out);
+
+    /* Appends every slot with lo <= p <= hi, each once; layers not 0: it may leave out what has none of them. lo and hi may reach past everything. */
+    void (*scan)(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *out);
 
     uint64_t (*bytes)(const struct aoi_space *space);
     /* Aborts (CHECK) if any of its invariants is broken. */

@@ -1,9 +1,43 @@
 /* player.c: players, their subscriptions and viewports, and the areas that these watch. */
+#include <math.h>
 #include <string.h>
 
 #include "core/space.h"
 
 /* ------------------------------------------------------------------------------------------------------------- watches */
+
+float aoi__player_margin(const struct aoi_space *space, const struct aoi__player *p)
+{
+    return p->set.leave_margin != 0 ? p->set.leave_margin : space->set.leave_margin;
+}
+
+/* Margin and mask of a watch cover those of all its players. O(players of the watch). */
+static void watch_reckon(struct aoi_space *space, struct aoi__watch *w)
+{
+    w->margin = 0;
+    w->mask = 0;
+    for (uint32_t i = 0; i < w->viewers.n; i++) {
+        const struct aoi__player *p = &space->players.at[w->viewers.at[i].player];
+        float margin = aoi__player_margin(space, p);
+        if (margin > w->margin) w->margin = margin;
+        w->mask |= p->set.mask;
+    }
+}
+
+/* Sets the watch's boxes anew, and tells the index. */
+static void watch_place(struct aoi_space *space, uint32_t watch)
+{
+    struct aoi__watch *w = &space->watches.at[watch];
+    aoi__watch_dirty(space, watch);
+    if (w->slot != AOI__NONE && space->cold[w->slot].radius == 0) {
+        if (w->active) space->ops->watch_clear(space, watch);
+        w->active = false;
+        return;
+    }
+    aoi__watch_area(space, w);
+    w->active = true;
+    space->ops->watch_set(space, watch);
+}
 
 static uint32_t watch_new(struct aoi_space *space, uint32_t slot)
 {
@@ -13,7 +47,10 @@ static uint32_t watch_new(struct aoi_space *space, uint32_t slot)
     } else {
         *array_add(&space->watches) = (struct aoi__watch){0};
     }
-    space->watches.at[w].slot = slot;
+    struct aoi__watch *watch = &space->watches.at[w];
+    watch->slot = slot;
+    watch->margin = 0;
+    watch->mask = 0;
     return w;
 }
 
@@ -21,36 +58,83 @@ static uint32_t watch_new(struct aoi_space *space, uint32_t slot)
 static void watch_free(struct aoi_space *space, uint32_t watch)
 {
     struct aoi__watch *w = &space->watches.at[watch];
-    CHECK(w->players.n == 0);
+    CHECK(w->viewers.n == 0);
     if (w->active) space->ops->watch_clear(space, watch);
     w->active = false;
     *array_add(&space->free_watches) = watch;
 }
 
-static void watch_drop_player(struct aoi_space *space, uint32_t watch, uint32_t player)
+/* Its margin and mask may then be more than is needed: that is only slower. */
+static void watch_drop_viewer(struct aoi_space *space, uint32_t watch, uint32_t viewer)
 {
     struct aoi__watch *w = &space->watches.at[watch];
-    uint32_t i = w->players.n - 1; /* from behind, where the player stands when all of them go, one after the other */
-    while (w->players.at[i] != player) i--;
-    array_swap_remove(&w->players, i);
+    array_swap_remove(&w->viewers, viewer);
+    if (viewer == w->viewers.n) return;
+    struct aoi__viewer moved = w->viewers.at[viewer];
+    if (moved.unit != AOI__NONE) space->players.at[moved.player].units.at[moved.unit].viewer = viewer;
+}
+
+/* Returns the viewer's number in the watch. unit AOI__NONE: the watch is the player's viewport. */
+static uint32_t watch_add_viewer(struct aoi_space *space, uint32_t watch, uint32_t player, uint32_t unit)
+{
+    struct aoi__watch *w = &space->watches.at[watch];
+    const struct aoi__player *p = &space->players.at[player];
+    float margin = aoi__player_margin(space, p);
+    *array_add(&w->viewers) = (struct aoi__viewer){.player = player, .unit = unit};
+    w->mask |= p->set.mask;
+    bool first = w->viewers.n == 1, grows = margin > w->margin;
+    if (grows) w->margin = margin;
+    if (unit != AOI__NONE && (first || grows)) watch_place(space, watch);
+    return space->watches.at[watch].viewers.n - 1;
 }
 
 void aoi__unit_changed(struct aoi_space *space, uint32_t watch)
 {
-    struct aoi__watch *w = &space->watches.at[watch];
-    float radius = space->cold[w->slot].radius;
-    aoi__watch_dirty(space, watch);
-    if (radius == 0) {
-        if (w->active) space->ops->watch_clear(space, watch);
-        w->active = false;
-        return;
+    watch_place(space, watch);
+}
+
+void aoi__margins_changed(struct aoi_space *space)
+{
+    for (uint32_t w = 0; w < space->watches.n; w++) {
+        if (space->watches.at[w].viewers.n == 0) continue;
+        watch_reckon(space, &space->watches.at[w]);
+        watch_place(space, w);
     }
-    aoi__unit_area(space, space->hot[w->slot].pos, radius, w->lo, w->hi);
-    w->active = true;
-    space->ops->watch_set(space, watch);
+}
+
+/* The player's margin or mask changed. */
+static void player_watches_changed(struct aoi_space *space, uint32_t player)
+{
+    const struct aoi__player *p = &space->players.at[player];
+    for (uint32_t i = 0; i <= p->units.n; i++) {
+        uint32_t watch = i < p->units.n ? p->units.at[i].watch : p->viewport;
+        if (watch == AOI__NONE) continue;
+        watch_reckon(space, &space->watches.at[watch]);
+        watch_place(space, watch);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------------------- players */
+
+static void owner_link(struct aoi_space *space, uint32_t player)
+{
+    struct aoi__player *p = &space->players.at[player];
+    struct aoi__owned *owned = aoi__owned(space, p->owner);
+    p->owner_prev = AOI__NONE;
+    p->owner_next = owned->players;
+    if (owned->players != AOI__NONE) space->players.at[owned->players].owner_prev = player;
+    owned->players = player;
+}
+
+static void owner_unlink(struct aoi_space *space, uint32_t player)
+{
+    const struct aoi__player *p = &space->players.at[player];
+    if (p->owner_prev != AOI__NONE)
+        space->players.at[p->owner_prev].owner_next = p->owner_next;
+    else
+        aoi__owned(space, p->owner)->players = p->owner_next;
+    if (p->owner_next != AOI__NONE) space->players.at[p->owner_next].owner_prev = p->owner_prev;
+}
 
 static struct aoi__player *player_add(struct aoi_space *space, aoi_owner owner, uint64_t id)
 {
@@ -62,16 +146,14 @@ static struct aoi__player *player_add(struct aoi_space *space, aoi_owner owner, 
         array_add(&space->players);
         if (p % 64 == 0) *array_add(&space->dirty) = 0;
     }
-    struct aoi__owned *owned = aoi__owned(space, owner);
     space->players.at[p] = (struct aoi__player){.id = id,
                                                 .owner = owner,
-                                                .owner_prev = AOI__NONE,
-                                                .owner_next = owned->players,
-                                                .mask = UINT32_MAX,
+                                                .released_to = AOI__NONE,
+                                                .set.mask = UINT32_MAX,
                                                 .viewport = AOI__NONE,
+                                                .post = AOI__NONE,
                                                 .served = space->serial};
-    if (owned->players != AOI__NONE) space->players.at[owned->players].owner_prev = p;
-    owned->players = p;
+    owner_link(space, p);
     idmap_put(&space->player_map, id, p);
     space->player_n++;
     return &space->players.at[p];
@@ -101,24 +183,61 @@ static uint32_t known_or_new(struct aoi_space *space, aoi_owner owner, uint64_t 
     return player;
 }
 
-int aoi_player_open(struct aoi_space *space, aoi_owner owner, uint64_t player, uint32_t mask)
+/* Another owner's player changes hands, if it was released to this one or to anybody. */
+static int take_over(struct aoi_space *space, aoi_owner owner, uint32_t player)
+{
+    struct aoi__player *p = &space->players.at[player];
+    const struct aoi_sink *sink = &space->world->sink;
+    if (p->released_to != 0 && p->released_to != owner) return AOI_EOWNER;
+    if (sink->lost != NULL) sink->lost(sink->ctx, p->owner, space->id, true, p->id);
+    owner_unlink(space, player);
+    p->owner = owner;
+    owner_link(space, player);
+    p->released_to = AOI__NONE;
+    p->full = true;
+    return AOI_OK;
+}
+
+int aoi_player_open(struct aoi_space *space, aoi_owner owner, uint64_t player, const struct aoi_player_settings *settings)
+{
+    uint32_t i;
+    if (!isfinite(settings->leave_margin) || settings->leave_margin < 0 || settings->max_view > AOI_MAX_VIEW) return AOI_EINVAL;
+    int err = find_or_room(space, owner, player, &i);
+    if (err == AOI_EOWNER && settings->take_over) err = take_over(space, owner, i);
+    if (err != AOI_OK) return err;
+    i = known_or_new(space, owner, player, i);
+    struct aoi__player *p = &space->players.at[i];
+    struct aoi_player_settings old = p->set;
+    if (settings->take_over) p->released_to = AOI__NONE;
+    p->set = *settings;
+    p->set.leave_margin = aoi__clean(settings->leave_margin);
+    if (p->set.mask == 0) p->set.mask = UINT32_MAX;
+    if (old.presence_only && !p->set.presence_only) p->full = true;
+    if (old.leave_margin != p->set.leave_margin || old.mask != p->set.mask) player_watches_changed(space, i);
+    return AOI_OK;
+}
+
+int aoi_player_release(struct aoi_space *space, aoi_owner owner, uint64_t player, aoi_owner to)
 {
     uint32_t p;
-    int err = find_or_room(space, owner, player, &p);
+    int err = find_own(space, owner, player, &p);
     if (err != AOI_OK) return err;
-    p = known_or_new(space, owner, player, p);
-    space->players.at[p].mask = mask == 0 ? UINT32_MAX : mask;
-    return AOI_OK;
+    if (to != 0) aoi__owned(space, to); /* so that its end is noticed here */
+    space->players.at[p].released_to = to;
+    return err;
 }
 
 static void end_subscription(struct aoi_space *space, uint32_t player, uint32_t unit)
 {
     struct aoi__player *p = &space->players.at[player];
-    uint32_t watch = p->units.at[unit].watch, slot = space->watches.at[watch].slot;
+    struct aoi__unit u = p->units.at[unit];
+    uint32_t slot = space->watches.at[u.watch].slot;
     array_swap_remove(&p->units, unit);
-    watch_drop_player(space, watch, player);
-    if (space->watches.at[watch].players.n > 0) return;
-    watch_free(space, watch);
+    if (unit < p->units.n) space->watches.at[p->units.at[unit].watch].viewers.at[p->units.at[unit].viewer].unit = unit;
+    watch_drop_viewer(space, u.watch, u.viewer);
+    if (space->cold[slot].flags & AOI__REPORT) aoi__observe_check(space, slot);
+    if (space->watches.at[u.watch].viewers.n > 0) return;
+    watch_free(space, u.watch);
     space->cold[slot].watch = AOI__NONE;
 }
 
@@ -126,30 +245,95 @@ static void clear_viewport(struct aoi_space *space, uint32_t player)
 {
     struct aoi__player *p = &space->players.at[player];
     if (p->viewport == AOI__NONE) return;
-    watch_drop_player(space, p->viewport, player);
+    watch_drop_viewer(space, p->viewport, 0);
     watch_free(space, p->viewport);
     p->viewport = AOI__NONE;
 }
+
+/* ------------------------------------------------------------------------------------------------------------- overrides */
+
+void aoi__shown_dirty(struct aoi_space *space, uint64_t id)
+{
+    const struct aoi__shown *shown = &space->shown.at[idmap_get(&space->shown_map, id)];
+    for (uint32_t i = 0; i < shown->players.n; i++) aoi__player_dirty(space, shown->players.at[i]);
+}
+
+static void show(struct aoi_space *space, uint32_t player, uint64_t id)
+{
+    uint32_t i = idmap_get(&space->shown_map, id), slot = aoi__entity_slot(space, id);
+    if (i == IDMAP_NONE) {
+        i = space->shown.n;
+        *array_add(&space->shown) = (struct aoi__shown){.id = id};
+        idmap_put(&space->shown_map, id, i);
+        if (slot != AOI__NONE) space->cold[slot].flags |= AOI__SHOWN;
+    }
+    *array_add(&space->shown.at[i].players) = player;
+}
+
+static void unshow(struct aoi_space *space, uint32_t player, uint64_t id)
+{
+    uint32_t i = idmap_get(&space->shown_map, id), k = 0, slot = aoi__entity_slot(space, id);
+    struct aoi__shown *shown = &space->shown.at[i];
+    while (shown->players.at[k] != player) k++;
+    array_swap_remove(&shown->players, k);
+    if (shown->players.n > 0) return;
+    array_clear(&shown->players);
+    idmap_remove(&space->shown_map, id);
+    array_swap_remove(&space->shown, i);
+    if (i < space->shown.n) idmap_put(&space->shown_map, space->shown.at[i].id, i);
+    if (slot != AOI__NONE) space->cold[slot].flags &= ~(uint32_t)AOI__SHOWN;
+}
+
+static void drop_override(struct aoi_space *space, uint32_t player, uint32_t i)
+{
+    struct aoi__player *p = &space->players.at[player];
+    struct aoi__override o = p->overrides.at[i];
+    array_swap_remove(&p->overrides, i);
+    if (o.show) unshow(space, player, o.id);
+}
+
+int aoi_player_override(struct aoi_space *space, aoi_owner owner, uint64_t player, uint64_t entity, enum aoi_override kind)
+{
+    uint32_t i, k = 0;
+    int err = find_own(space, owner, player, &i);
+    if (err != AOI_OK) return err;
+    if (entity == 0 || kind < AOI_OVERRIDE_NONE || kind > AOI_OVERRIDE_SHOW) return AOI_EINVAL;
+    struct aoi__player *p = &space->players.at[i];
+    while (k < p->overrides.n && p->overrides.at[k].id != entity) k++;
+    if (kind != AOI_OVERRIDE_NONE && k == p->overrides.n && k >= space->world->limits.max_overrides) return AOI_ELIMIT;
+    if (k < p->overrides.n) drop_override(space, i, k);
+    if (kind == AOI_OVERRIDE_SHOW) show(space, i, entity);
+    if (kind != AOI_OVERRIDE_NONE) *array_add(&p->overrides) = (struct aoi__override){.id = entity, .show = kind == AOI_OVERRIDE_SHOW};
+    aoi__player_dirty(space, i);
+    return AOI_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- closing */
 
 void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell)
 {
     struct aoi__player *p = &space->players.at[player];
     const struct aoi_sink *sink = &space->world->sink;
     if (tell && sink->deliver != NULL) {
-        struct aoi_delta delta = {.space = space->id, .flush = space->flush, .player = p->id, .seq = p->seq + 1, .owner = p->owner, .closed = true};
+        struct aoi_delta delta = {.space = space->id,
+                                  .flush = space->flush,
+                                  .player = p->id,
+                                  .seq = p->seq + 1,
+                                  .owner = p->owner,
+                                  .closed = true,
+                                  .messages_lost = p->lost};
         sink->deliver(sink->ctx, &delta);
     }
     while (p->units.n > 0) end_subscription(space, player, p->units.n - 1);
     clear_viewport(space, player);
-    for (uint32_t i = 0; i < p->told.n; i++) aoi__slot_untold(space, p->told.at[i] & ~AOI__OWED);
-    if (p->owner_prev != AOI__NONE)
-        space->players.at[p->owner_prev].owner_next = p->owner_next;
-    else
-        aoi__owned(space, p->owner)->players = p->owner_next;
-    if (p->owner_next != AOI__NONE) space->players.at[p->owner_next].owner_prev = p->owner_prev;
+    for (uint32_t i = 0; i < p->told.n; i++) aoi__slot_untold(space, p->told.at[i] & AOI__TOLD_SLOT);
+    while (p->overrides.n > 0) drop_override(space, player, p->overrides.n - 1);
+    owner_unlink(space, player);
     idmap_remove(&space->player_map, p->id);
     array_clear(&p->units);
+    array_clear(&p->overrides);
     array_clear(&p->told);
+    array_clear(&p->since);
     p->id = 0;
     space->dirty.at[player >> 6] &= ~((uint64_t)1 << (player & 63));
     *array_add(&space->free_players) = player;
@@ -185,7 +369,7 @@ int aoi_subscribe(struct aoi_space *space, aoi_owner owner, uint64_t player, uin
 
     uint32_t watch = space->cold[slot].watch;
     uint32_t unit = p == IDMAP_NONE || watch == AOI__NONE ? AOI__NONE : find_unit(&space->players.at[p], watch);
-    uint32_t units = p == IDMAP_NONE ? 0 : space->players.at[p].units.n;
+    uint32_t units = p == IDMAP_NONE ? 0 : space->players.at[p].units.n; /* the new one's number */
     if (unit == AOI__NONE && units >= space->world->limits.max_units) return AOI_ELIMIT;
     p = known_or_new(space, owner, player, p);
     if (unit != AOI__NONE) {
@@ -194,9 +378,9 @@ int aoi_subscribe(struct aoi_space *space, aoi_owner owner, uint64_t player, uin
     }
     bool first = watch == AOI__NONE;
     if (first) watch = space->cold[slot].watch = watch_new(space, slot);
-    *array_add(&space->watches.at[watch].players) = p;
-    *array_add(&space->players.at[p].units) = (struct aoi__unit){.watch = watch, .include_self = include_self};
-    if (first) aoi__unit_changed(space, watch);
+    uint32_t viewer = watch_add_viewer(space, watch, p, units);
+    *array_add(&space->players.at[p].units) = (struct aoi__unit){.watch = watch, .viewer = viewer, .include_self = include_self};
+    if (space->cold[slot].flags & AOI__REPORT) aoi__observe_check(space, slot);
     return AOI_OK;
 }
 
@@ -217,11 +401,10 @@ int aoi_unsubscribe(struct aoi_space *space, aoi_owner owner, uint64_t player, u
 
 void aoi__unit_gone(struct aoi_space *space, uint32_t watch)
 {
-    uint32_t n = space->watches.at[watch].players.n;
-    while (n-- > 0) {
-        uint32_t p = space->watches.at[watch].players.at[n];
-        aoi__player_dirty(space, p);
-        end_subscription(space, p, find_unit(&space->players.at[p], watch));
+    for (uint32_t n = space->watches.at[watch].viewers.n; n-- > 0;) {
+        struct aoi__viewer viewer = space->watches.at[watch].viewers.at[n];
+        aoi__player_dirty(space, viewer.player);
+        end_subscription(space, viewer.player, viewer.unit);
     }
 }
 
@@ -238,13 +421,12 @@ int aoi_viewport_set(struct aoi_space *space, aoi_owner owner, uint64_t player, 
     uint32_t watch = space->players.at[p].viewport;
     if (watch == AOI__NONE) {
         watch = space->players.at[p].viewport = watch_new(space, AOI__NONE);
-        *array_add(&space->watches.at[watch].players) = p;
+        watch_add_viewer(space, watch, p, AOI__NONE);
     }
     struct aoi__watch *w = &space->watches.at[watch];
-    memcpy(w->lo, lo, sizeof lo);
-    memcpy(w->hi, hi, sizeof hi);
-    w->active = true;
-    space->ops->watch_set(space, watch);
+    memcpy(w->base_lo, lo, sizeof lo);
+    memcpy(w->base_hi, hi, sizeof hi);
+    watch_place(space, watch);
     return AOI_OK;
 }
 

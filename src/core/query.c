@@ -1,8 +1,9 @@
 /* query.c: answers about the truth of now, and about what was told; pages ascend by id. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "core/space.h"
+#include "core/look.h"
 
 void aoi_rows_clear(struct aoi_rows *rows)
 {
@@ -28,59 +29,74 @@ void aoi__rows_reserve(struct aoi_rows *rows, size_t need)
     rows->cap = cap;
 }
 
-/* Reorders the slots so that the n with the smallest ids stand first (Hoare's quickselect; pivots from the middle of three). */
-static void select_smallest(const struct aoi_space *space, uint32_t *slot, uint32_t count, uint32_t n)
+void aoi__scan(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *out)
 {
-    uint32_t low = 0, high = count; /* the border is somewhere in [low, high) */
-    uint64_t spread = 0x9E3779B97F4A7C15u;
-    while (high - low > 1) {
-        spread = spread * 6364136223846793005u + 1442695040888963407u;
-        uint64_t pivot = space->hot[slot[low + (uint32_t)(spread >> 33) % (high - low)]].id;
-        uint32_t i = low, j = high - 1;
-        for (;;) {
-            while (space->hot[slot[i]].id < pivot) i++;
-            while (space->hot[slot[j]].id > pivot) j--;
-            if (i >= j) break;
-            uint32_t swap = slot[i];
-            slot[i++] = slot[j];
-            slot[j--] = swap;
-        }
-        uint32_t border = space->hot[slot[i]].id < pivot ? i + 1 : i;
-        if (border == low) border = low + 1; /* the pivot is the smallest and stands first */
-        if (n < border)
-            high = border;
-        else
-            low = border;
+    space->ops->scan(space, lo, hi, layers, out);
+    aoi__large_scan(space, lo, hi, out);
+    if (layers == 0) return;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < out->n; i++) {
+        out->at[n] = out->at[i];
+        n += (space->hot[out->at[i]].layers & layers) != 0;
+    }
+    out->n = n;
+}
+
+/* The slots as rows, in their order. */
+static void fill(const struct aoi_space *space, const aoi__slots *slots, struct aoi_rows *rows)
+{
+    aoi__rows_reserve(rows, slots->n);
+    rows->n = slots->n;
+    rows->next = 0;
+    for (uint32_t i = 0; i < slots->n; i++) {
+        const struct aoi__hot *h = &space->hot[slots->at[i]];
+        aoi__row_set(rows, i, h, false);
+        rows->layers[i] = h->layers;
     }
 }
 
-/* Makes the page: the `limit` smallest ids above the cursor of those slots that pass the layers. The list is reordered. */
-static void page(const struct aoi_space *space, aoi__slots *slots, uint32_t layers, uint64_t cursor, size_t limit, struct aoi_rows *rows)
+/* Reorders so that the n smallest ids stand first. */
+static void select_ids(uint64_t *id, uint32_t *slot, uint32_t count, uint32_t n)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < slots->n; i++) {
-        const struct aoi__hot *h = &space->hot[slots->at[i]];
-        slots->at[n] = slots->at[i];
-        n += h->id > cursor && (layers == 0 || (h->layers & layers) != 0);
-    }
-    rows->next = 0;
-    bool more = n > limit;
-    if (more) {
-        select_smallest(space, slots->at, n, (uint32_t)limit);
-        n = (uint32_t)limit;
-    }
-    aoi__rows_reserve(rows, n);
-    rows->n = n;
+    struct aoi__ranked *r = mem_alloc(count * sizeof *r);
+    for (uint32_t i = 0; i < count; i++) r[i] = (struct aoi__ranked){.id = id[i], .entry = slot[i]};
+    aoi__rank_select(r, count, n);
     for (uint32_t i = 0; i < n; i++) {
-        const struct aoi__hot *h = &space->hot[slots->at[i]];
-        rows->id[i] = h->id;
-        rows->x[i] = h->pos[0];
-        rows->y[i] = h->pos[1];
-        rows->z[i] = h->pos[2];
-        rows->extra[i] = h->extra;
-        rows->layers[i] = h->layers;
-        if (more && h->id > rows->next) rows->next = h->id;
+        id[i] = r[i].id;
+        slot[i] = r[i].entry;
     }
+    free(r);
+}
+
+/* Leaves, of the ids and what goes with them, those above the cursor, and of these the `limit` smallest. Returns the next cursor; *n is reduced. */
+static uint64_t page(uint64_t *id, uint32_t *slot, uint32_t *n, uint64_t cursor, size_t limit)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < *n; i++) {
+        uint64_t this = id[i];
+        id[left] = this;
+        slot[left] = slot[i];
+        left += this > cursor;
+    }
+    *n = left;
+    if (left <= limit) return 0;
+    *n = (uint32_t)limit;
+    select_ids(id, slot, left, *n);
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < *n; i++)
+        if (id[i] > last) last = id[i];
+    return last;
+}
+
+/* A page of the slots as rows. The list is reordered. */
+static void page_slots(const struct aoi_space *space, aoi__slots *slots, uint64_t cursor, size_t limit, struct aoi_rows *rows)
+{
+    uint64_t *id = mem_alloc(((size_t)slots->n + 1) * sizeof *id);
+    for (uint32_t i = 0; i < slots->n; i++) id[i] = space->hot[slots->at[i]].id;
+    uint64_t next = page(id, slots->at, &slots->n, cursor, limit);
+    free(id);
+    fill(space, slots, rows);
+    rows->next = next;
 }
 
 int aoi_query_box(struct aoi_space *space, const float min[3], const float max[3], uint32_t layers, uint64_t cursor, size_t limit,
@@ -89,44 +105,78 @@ int aoi_query_box(struct aoi_space *space, const float min[3], const float max[3
     float lo[3], hi[3];
     if (aoi__check_box(space, min, max, lo, hi) != AOI_OK) return AOI_EINVAL;
     aoi__slots found = {0};
-    space->ops->scan(space, lo, hi, &found);
-    page(space, &found, layers, cursor, limit, rows);
+    aoi__scan(space, lo, hi, layers, &found);
+    if (cursor == 0 && found.n <= limit)
+        fill(space, &found, rows);
+    else
+        page_slots(space, &found, cursor, limit, rows);
     array_clear(&found);
     return AOI_OK;
+}
+
+/* Appends what lies at most so far from a point. */
+static void scan_sphere(struct aoi_space *space, const float center[3], double radius, uint32_t layers, aoi__slots *out)
+{
+    float lo[3], hi[3];
+    aoi__sphere_box(center, radius, space->dims, lo, hi);
+    aoi__scan(space, lo, hi, layers, out);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < out->n; i++) {
+        uint32_t slot = out->at[i];
+        out->at[n] = slot;
+        n += aoi__in_sphere(space->hot[slot].pos, center, radius, space->dims);
+    }
+    out->n = n;
 }
 
 int aoi_query_radius(struct aoi_space *space, const float center[3], float radius, uint32_t layers, uint64_t cursor, size_t limit,
                      struct aoi_rows *rows)
 {
-    float c[3], same[3], lo[3], hi[3];
-    if (aoi__check_box(space, center, center, c, same) != AOI_OK || !isfinite(radius) || radius < 0) return AOI_EINVAL;
-    radius = aoi__clean(radius);
+    float c[3], same[3];
+    if (aoi__check_box(space, center, center, c, same) != AOI_OK || !isfinite(radius) || aoi__clean(radius) < 0) return AOI_EINVAL;
     aoi__slots found = {0};
-    aoi__sphere_box(c, radius, space->dims, lo, hi);
-    space->ops->scan(space, lo, hi, &found);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < found.n; i++) {
-        uint32_t slot = found.at[i];
-        found.at[n] = slot;
-        n += aoi__in_sphere(space->hot[slot].pos, c, radius, space->dims);
-    }
-    found.n = n;
-    page(space, &found, layers, cursor, limit, rows);
+    scan_sphere(space, c, aoi__clean(radius), layers, &found);
+    page_slots(space, &found, cursor, limit, rows);
     array_clear(&found);
     return AOI_OK;
 }
 
-/* Whether a watch's area touches the box; for a sphere, whether the box's nearest point lies in it. */
-static bool touches(const struct aoi_space *space, const struct aoi__watch *w, const float lo[3], const float hi[3])
+/* Sorts the slots by distance, then id, and cuts them off after k. */
+static void nearest_first(const struct aoi_space *space, const float center[3], aoi__slots *slots, size_t k)
 {
-    if (!w->active) return false;
-    for (uint32_t a = 0; a < space->dims; a++)
-        if (w->lo[a] > hi[a] || w->hi[a] < lo[a]) return false;
-    if (space->set.shape != AOI_SHAPE_SPHERE || w->slot == AOI__NONE) return true;
-    const float *center = space->hot[w->slot].pos;
-    float nearest[3] = {0};
-    for (uint32_t a = 0; a < space->dims; a++) nearest[a] = fminf(fmaxf(center[a], lo[a]), hi[a]);
-    return aoi__in_sphere(nearest, center, space->cold[w->slot].radius, space->dims);
+    struct aoi__ranked *r = mem_alloc(((size_t)slots->n + 1) * sizeof *r);
+    for (uint32_t i = 0; i < slots->n; i++) {
+        uint32_t slot = slots->at[i];
+        r[i] = (struct aoi__ranked){.distance2 = aoi__distance2(space->hot[slot].pos, center, space->dims), .id = space->hot[slot].id, .entry = slot};
+    }
+    if (slots->n > k) {
+        aoi__rank_select(r, slots->n, k);
+        slots->n = (uint32_t)k;
+    }
+    aoi__rank_sort(r, slots->n);
+    for (uint32_t i = 0; i < slots->n; i++) slots->at[i] = r[i].entry;
+    free(r);
+}
+
+#define FARTHEST 0x1p26 /* more than the diagonal of all that can be */
+
+int aoi_query_nearest(struct aoi_space *space, const float center[3], float max_distance, uint32_t layers, size_t k, struct aoi_rows *rows)
+{
+    float c[3], same[3];
+    if (aoi__check_box(space, center, center, c, same) != AOI_OK || !isfinite(max_distance) || aoi__clean(max_distance) < 0 || k == 0)
+        return AOI_EINVAL;
+    double most = max_distance > 0 ? (double)max_distance : INFINITY, radius = space->set.cell_size;
+    aoi__slots found = {0};
+    for (;; radius *= 2) { /* a sphere that holds k holds the nearest k */
+        bool last = radius >= most || radius > FARTHEST + fabs((double)c[0]) + fabs((double)c[1]) + fabs((double)c[2]);
+        found.n = 0;
+        scan_sphere(space, c, last ? most : radius, layers, &found);
+        if (last || found.n >= k) break;
+    }
+    nearest_first(space, c, &found, k);
+    fill(space, &found, rows);
+    array_clear(&found);
+    return AOI_OK;
 }
 
 int aoi_query_count(struct aoi_space *space, const float min[3], const float max[3], uint32_t layers, uint64_t *entities, uint64_t *players)
@@ -134,19 +184,72 @@ int aoi_query_count(struct aoi_space *space, const float min[3], const float max
     float lo[3], hi[3];
     if (aoi__check_box(space, min, max, lo, hi) != AOI_OK) return AOI_EINVAL;
     aoi__slots found = {0};
-    space->ops->scan(space, lo, hi, &found);
-    *entities = 0;
-    for (uint32_t i = 0; i < found.n; i++) *entities += layers == 0 || (space->hot[found.at[i]].layers & layers) != 0;
-    array_clear(&found);
-
+    aoi__scan(space, lo, hi, layers, &found);
+    *entities = found.n;
     *players = 0;
     for (uint32_t i = 0; i < space->players.n; i++) {
         const struct aoi__player *p = &space->players.at[i];
-        if (p->id == 0) continue;
-        bool any = p->viewport != AOI__NONE && touches(space, &space->watches.at[p->viewport], lo, hi);
-        for (uint32_t u = 0; u < p->units.n && !any; u++) any = touches(space, &space->watches.at[p->units.at[u].watch], lo, hi);
+        bool any = false;
+        for (uint32_t u = 0; p->id != 0 && u <= p->units.n && !any; u++) {
+            uint32_t watch = u < p->units.n ? p->units.at[u].watch : p->viewport;
+            struct aoi__sight sight;
+            if (watch == AOI__NONE) continue;
+            aoi__sight_init(&sight, space, &space->watches.at[watch], 0);
+            any = aoi__sight_touches(&sight, lo, hi);
+        }
         *players += any;
     }
+    array_clear(&found);
+    return AOI_OK;
+}
+
+/* Number of the raster's field on one axis. */
+static uint32_t field_of(float v, float lo, float hi, uint32_t fields)
+{
+    if (hi <= lo) return 0;
+    double f = ((double)v - (double)lo) / ((double)hi - (double)lo) * fields;
+    return f >= fields ? fields - 1 : (uint32_t)f;
+}
+
+int aoi_query_density(struct aoi_space *space, const float min[3], const float max[3], uint32_t layers, uint32_t columns, uint32_t rows,
+                      uint32_t *counts)
+{
+    float lo[3], hi[3];
+    bool bad = columns < 1 || columns > AOI_RASTER_MAX || rows < 1 || rows > AOI_RASTER_MAX;
+    if (bad || aoi__check_box(space, min, max, lo, hi) != AOI_OK) return AOI_EINVAL;
+    aoi__slots found = {0};
+    aoi__scan(space, lo, hi, layers, &found);
+    memset(counts, 0, (size_t)columns * rows * sizeof *counts);
+    for (uint32_t i = 0; i < found.n; i++) {
+        const float *pos = space->hot[found.at[i]].pos;
+        counts[(size_t)field_of(pos[1], lo[1], hi[1], rows) * columns + field_of(pos[0], lo[0], hi[0], columns)]++;
+    }
+    array_clear(&found);
+    return AOI_OK;
+}
+
+int aoi_query_observers(struct aoi_space *space, uint64_t id, uint64_t cursor, size_t limit, struct aoi_rows *rows)
+{
+    if (id == 0) return AOI_EINVAL;
+    uint32_t slot = aoi__entity_slot(space, id);
+    if (slot == AOI__NONE) return AOI_ENOENTITY;
+    aoi__slots found = {0};
+    ARRAY(uint64_t) ids = {0};
+    for (uint32_t i = 0; i < space->players.n && found.n < space->cold[slot].told; i++) {
+        const struct aoi__player *p = &space->players.at[i];
+        for (uint32_t k = 0; p->id != 0 && k < p->told.n; k++) {
+            if ((p->told.at[k] & AOI__TOLD_SLOT) != slot) continue;
+            *array_add(&found) = i;
+            *array_add(&ids) = p->id;
+            break;
+        }
+    }
+    rows->next = page(ids.at, found.at, &found.n, cursor, limit);
+    aoi__rows_reserve(rows, found.n);
+    rows->n = found.n;
+    for (uint32_t i = 0; i < found.n; i++) rows->id[i] = space->players.at[found.at[i]].id;
+    array_clear(&found);
+    array_clear(&ids);
     return AOI_OK;
 }
 
@@ -158,8 +261,8 @@ int aoi_query_view(struct aoi_space *space, uint64_t player, uint64_t cursor, si
     const struct aoi__player *p = &space->players.at[i];
     aoi__slots told = {0};
     array_reserve(&told, p->told.n);
-    for (told.n = 0; told.n < p->told.n; told.n++) told.at[told.n] = p->told.at[told.n] & ~AOI__OWED;
-    page(space, &told, 0, cursor, limit, rows);
+    for (told.n = 0; told.n < p->told.n; told.n++) told.at[told.n] = p->told.at[told.n] & AOI__TOLD_SLOT;
+    page_slots(space, &told, cursor, limit, rows);
     array_clear(&told);
     *seq = p->seq;
     return AOI_OK;

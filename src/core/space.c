@@ -1,38 +1,7 @@
 /* space.c: making and freeing a space, its settings and counters, and who owns what in it. */
 #include "core/space.h"
 
-#include <math.h>
 #include <stdlib.h>
-
-static int settings_bounds_check(struct aoi_settings *set, const char **why)
-{
-    for (uint32_t a = 0; a < set->dimensions; a++) {
-        if (!isfinite(set->min[a]) || !isfinite(set->max[a]) || set->min[a] > set->max[a]) {
-            *why = "bounds must be finite, with min <= max";
-            return AOI_EINVAL;
-        }
-        set->min[a] = aoi__clean(set->min[a]);
-        set->max[a] = aoi__clean(set->max[a]);
-    }
-    return AOI_OK;
-}
-
-int aoi_settings_check(struct aoi_settings *set, const char **why)
-{
-    if (set->dimensions == 0) set->dimensions = 2;
-    if (set->index == 0) set->index = AOI_INDEX_GRID;
-    if (set->shape == 0) set->shape = AOI_SHAPE_BOX;
-    if (set->cell_size == 0) set->cell_size = AOI_CELL_SIZE_DEFAULT;
-    if (set->cell_range == 0) set->cell_range = 1;
-    *why = NULL;
-    if (set->dimensions != 2 && set->dimensions != 3) *why = "dimensions must be 2 or 3";
-    if (set->index != AOI_INDEX_GRID && set->index != AOI_INDEX_CROSSLIST) *why = "unknown index";
-    if (set->shape != AOI_SHAPE_BOX && set->shape != AOI_SHAPE_SPHERE && set->shape != AOI_SHAPE_CELLS) *why = "unknown shape";
-    if (!(set->cell_size >= AOI_CELL_SIZE_MIN) || !isfinite(set->cell_size)) *why = "cell_size must be finite and at least 1/64";
-    if (set->cell_range > AOI_CELL_RANGE_MAX) *why = "cell_range must be at most 64";
-    if (*why != NULL) return AOI_EINVAL;
-    return set->bounded ? settings_bounds_check(set, why) : AOI_OK;
-}
 
 struct aoi_space *aoi__space_new(struct aoi_world *world, aoi_owner owner, uint64_t id, const struct aoi_settings *settings)
 {
@@ -47,12 +16,22 @@ struct aoi_space *aoi__space_new(struct aoi_world *world, aoi_owner owner, uint6
     space->ops = settings->index == AOI_INDEX_CROSSLIST ? &aoi__crosslist_ops : &aoi__grid_ops;
     space->ops->init(space);
     space->scratch = aoi__scratch_new();
+    aoi__present(world, owner, id);
     return space;
 }
 
 void aoi__space_free(struct aoi_space *space)
 {
     space->ops->clear(space);
+    aoi__large_free(space);
+    aoi__messages_clear(space);
+    array_clear(&space->messages);
+    array_clear(&space->posts);
+    array_clear(&space->observe_check);
+    for (uint32_t i = 0; i < space->shown.n; i++) array_clear(&space->shown.at[i].players);
+    array_clear(&space->shown);
+    idmap_clear(&space->shown_map);
+    idmap_clear(&space->released);
     aoi__scratch_free(space->scratch);
     aoi__forget_touched(space);
     array_clear(&space->touched);
@@ -60,15 +39,18 @@ void aoi__space_free(struct aoi_space *space)
     free(space->hot);
     free(space->cold);
     free(space->mark);
+    free(space->told_at);
     free(space->alive);
     array_clear(&space->free_slots);
     idmap_clear(&space->entity_map);
-    for (uint32_t w = 0; w < space->watches.n; w++) array_clear(&space->watches.at[w].players);
+    for (uint32_t w = 0; w < space->watches.n; w++) array_clear(&space->watches.at[w].viewers);
     array_clear(&space->watches);
     array_clear(&space->free_watches);
     for (uint32_t p = 0; p < space->players.n; p++) {
         array_clear(&space->players.at[p].units);
         array_clear(&space->players.at[p].told);
+        array_clear(&space->players.at[p].since);
+        array_clear(&space->players.at[p].overrides);
     }
     array_clear(&space->players);
     array_clear(&space->free_players);
@@ -117,12 +99,28 @@ struct aoi__owned *aoi__owned(struct aoi_space *space, aoi_owner owner)
         i = space->owned.n;
         *array_add(&space->owned) = (struct aoi__owned){.owner = owner, .entities = AOI__NONE, .players = AOI__NONE};
         idmap_put(&space->owned_map, key, i);
+        aoi__present(space->world, owner, space->id);
     }
     return &space->owned.at[i];
 }
 
+/* What was released to an owner that is gone is released to nobody. */
+static void unrelease(struct aoi_space *space, aoi_owner owner)
+{
+    for (uint32_t p = 0; p < space->players.n; p++)
+        if (space->players.at[p].released_to == owner) space->players.at[p].released_to = AOI__NONE;
+    for (uint32_t i = 0; space->released.n > 0 && i <= space->released.mask; i++) {
+        uint64_t id = space->released.key[i];
+        if (id == 0 || space->released.value[i] != owner) continue;
+        space->cold[aoi__entity_slot(space, id)].flags &= ~(uint32_t)AOI__RELEASED;
+        idmap_remove(&space->released, id);
+        i--; /* another one may have been shifted here */
+    }
+}
+
 void aoi__space_owner_end(struct aoi_space *space, aoi_owner owner, bool tell)
 {
+    if (owner != 0) unrelease(space, owner);
     uint32_t i = idmap_get(&space->owned_map, (uint64_t)owner + 1);
     if (i == IDMAP_NONE) return;
     while (space->owned.at[i].players != AOI__NONE) aoi__player_close(space, space->owned.at[i].players, tell);
@@ -145,6 +143,7 @@ void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats)
     stats->deltas += own->deltas;
     stats->skipped += own->skipped;
     stats->moves += own->moves;
+    stats->messages += own->messages;
 
     uint64_t bytes = sizeof *space + space->payload_bytes + idmap_bytes(&space->entity_map) + idmap_bytes(&space->player_map);
     bytes += (uint64_t)space->slot_cap * (sizeof *space->hot + sizeof *space->cold + sizeof *space->mark) + space->slot_cap / 8;
@@ -152,5 +151,5 @@ void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats)
     bytes += (uint64_t)space->players.cap * sizeof *space->players.at + (uint64_t)space->free_slots.cap * 4;
     for (uint32_t p = 0; p < space->players.n; p++)
         bytes += (uint64_t)space->players.at[p].told.cap * 4 + (uint64_t)space->players.at[p].units.cap * sizeof(struct aoi__unit);
-    stats->memory_bytes += bytes + space->ops->bytes(space);
+    stats->memory_bytes += bytes + space->ops->bytes(space) + aoi__large_bytes(space);
 }

@@ -23,9 +23,23 @@ struct aoi__blob {
     uint8_t at[];
 };
 
+/* aoi__cold.flags */
+enum {
+    AOI__LARGE = 1,         /* its appeal is not 0: it stands in space->large instead of the index */
+    AOI__SHOWN = 2,         /* some player has a SHOW override for it */
+    AOI__RELEASED = 4,      /* in space->released */
+    AOI__PUBLISHED = 8,     /* some message of this window is from it */
+    AOI__REPORT = 16,       /* report_observed */
+    AOI__OBSERVED = 32,     /* its owner was told that it is observed */
+    AOI__OBSERVE_CHECK = 64 /* in space->observe_check */
+};
+
 struct aoi__cold {
     struct aoi__blob *payload; /* NULL: empty */
     float radius;              /* 0 for what sees nothing */
+    float appeal;
+    uint32_t priority;
+    uint32_t flags;
     aoi_owner owner;
     uint32_t owner_prev, owner_next;      /* list of the owner's entities in this space; AOI__NONE ends */
     uint32_t touched;                     /* 1 + its place in space->touched; 0: not touched since the last flush */
@@ -38,40 +52,83 @@ struct aoi__cold {
 struct aoi__touched {
     uint32_t slot;
     float pos[3];
+    float appeal;
     uint32_t extra;
     uint32_t layers;
     struct aoi__blob *payload; /* owned here iff payload_replaced */
     bool payload_replaced;
 };
 
-/* The area that a unit or a viewport watches. */
-struct aoi__watch {
-    uint32_t slot;           /* the unit's entity; AOI__NONE: a viewport */
-    bool active;             /* it has an area: not so for a unit of radius 0 */
-    float lo[3], hi[3];      /* the area's box, on space->dims axes; for a sphere a box around it that is never too small */
-    ARRAY(uint32_t) players; /* whom a change in the area concerns; one for a viewport. Empty: the watch is free */
+struct aoi__viewer {
+    uint32_t player, unit; /* players.at[player].units.at[unit] is the other end; AOI__NONE: it is the player's viewport */
 };
 
+/* The area that a unit or a viewport watches. */
+struct aoi__watch {
+    uint32_t slot;                     /* the unit's entity; AOI__NONE: a viewport */
+    bool active;                       /* it has an area: not so for a unit of radius 0 */
+    float margin;                      /* at least the largest leave_margin of its players */
+    float base_lo[3], base_hi[3];      /* where an entity without appeal enters; for a sphere a box around that */
+    float lo[3], hi[3];                /* where it may stay: the base grown by the margin. Never too small. This is what the index knows */
+    uint32_t mask;                     /* at least the layers that its players see */
+    ARRAY(struct aoi__viewer) viewers; /* whom a change in the area concerns; one for a viewport. None: the watch is free */
+};
+
+/* The two ends of a subscription: one in the watch, one in the player. */
 struct aoi__unit {
-    uint32_t watch;
+    uint32_t watch, viewer; /* watches.at[watch].viewers.at[viewer] is the other end */
     bool include_self;
+};
+
+struct aoi__override {
+    uint64_t id;
+    bool show; /* else hide */
 };
 
 struct aoi__player {
     uint64_t id; /* 0: the slot is free */
     aoi_owner owner;
     uint32_t owner_prev, owner_next;
-    uint32_t mask;
-    uint32_t viewport; /* its watch, AOI__NONE: no viewport */
-    uint64_t seq;      /* of the last delta */
-    uint32_t served;   /* serial of the last flush that served it: its view is told as of then */
-    bool full;         /* the next delta is to be full */
-    bool skipped;      /* the last flush that would have served it skipped it */
+    uint32_t released_to; /* AOI__NONE: not released; 0: to anybody */
+    struct aoi_player_settings set;
+    uint32_t viewport;        /* its watch, AOI__NONE: no viewport */
+    uint64_t seq;             /* of the last delta */
+    uint64_t lost;            /* messages, since the last delta */
+    uint32_t served;          /* serial of the last flush that served it: its view is told as of then */
+    uint32_t post, post_last; /* its messages in space->posts while a flush runs; AOI__NONE: none */
+    bool full;                /* the next delta is to be full */
+    bool skipped;             /* the last flush that would have served it skipped it */
+    float reach;              /* how far max_view reached lately, and some more: see view.c; 0: it has not limited */
+    bool staying;             /* min_stay_ms alone keeps something in its view, which may be anywhere */
     ARRAY(struct aoi__unit) units;
-    aoi__slots told; /* the view: slots, each once; with AOI__OWED where a payload change did not fit yet */
+    ARRAY(struct aoi__override) overrides;
+    aoi__slots told;       /* the view: slots, each once, with flags */
+    ARRAY(uint64_t) since; /* only where min_stay_ms is set: when each of told entered, by now_ms + 1; 0 or missing: long ago */
 };
 
-#define AOI__OWED 0x80000000u
+/* Flags in aoi__player.told: slots are less. */
+#define AOI__OWED 0x80000000u /* a payload change did not fit yet */
+#define AOI__LATE 0x40000000u /* its tier was not due since it moved */
+#define AOI__TOLD_SLOT 0x3FFFFFFFu
+
+/* Of a message of this window. */
+struct aoi__message {
+    uint64_t from;          /* the publisher's id, 0: at a point or in a box */
+    uint32_t slot;          /* the publisher; AOI__NONE: gone, or there is none */
+    float lo[3], hi[3];     /* for from 0 */
+    struct aoi__blob *body; /* owned */
+};
+
+/* A message for a player that may see it: a list for each player while a flush runs. */
+struct aoi__post {
+    uint32_t message, next;
+};
+
+/* Players that have a SHOW override for an id. */
+struct aoi__shown {
+    uint64_t id;
+    aoi__slots players;
+};
 
 /* Per owner: heads of the lists of what it owns here. */
 struct aoi__owned {
@@ -90,14 +147,18 @@ struct aoi_space {
 
     const struct aoi__index_ops *ops;
     void *index;
+    struct aoi__large *large; /* entities with appeal: large.c. NULL: there were none yet */
 
     /* entities: parallel arrays by slot */
     uint32_t slot_n, slot_cap; /* slots ever used; capacity of the arrays */
     uint32_t entity_n;         /* alive */
+    uint32_t large_n;          /* those of them that have appeal, and stand in large */
+    uint32_t priority_n;       /* those of them of a priority other than 0 */
     struct aoi__hot *hot;
     struct aoi__cold *cold;
-    uint32_t *mark;  /* scratch of a flush, see view.c */
-    uint32_t *alive; /* bitmap by slot: neither free nor a tombstone (removed, but still in some view) */
+    uint32_t *mark;    /* scratch of a flush, see view.c */
+    uint32_t *told_at; /* likewise; NULL until it is needed */
+    uint32_t *alive;   /* bitmap by slot: neither free nor a tombstone (removed, but still in some view) */
     aoi__slots free_slots;
     struct idmap entity_map; /* id -> slot, the living */
     ARRAY(struct aoi__touched) touched;
@@ -113,6 +174,14 @@ struct aoi_space {
     bool changed;          /* something for the next flush to look at; false: dirty is all 0 and nothing is touched */
     uint32_t round;        /* player slot at which the next flush starts */
 
+    ARRAY(struct aoi__shown) shown;
+    struct idmap shown_map; /* entity id -> index in shown */
+    struct idmap released;  /* entity id -> to whom; 0: to anybody */
+
+    ARRAY(struct aoi__message) messages; /* of this window */
+    ARRAY(struct aoi__post) posts;
+    aoi__slots observe_check; /* slots of which it may have changed whether they are observed */
+
     ARRAY(struct aoi__owned) owned;
     struct idmap owned_map; /* owner -> index in owned */
 
@@ -126,12 +195,22 @@ struct aoi_space {
     struct aoi_stats stats;       /* running counters only */
 };
 
+/* The ids of the spaces in which an owner owns or owned something; some may have ended. */
+struct aoi__presence {
+    aoi_owner owner;
+    ARRAY(uint64_t) spaces;
+};
+
 struct aoi_world {
     struct aoi_limits limits;
     struct aoi_sink sink;
     ARRAY(struct aoi_space *) spaces; /* ascending by id */
     void (*on_space_end)(void *ctx, struct aoi_space *space);
     void *on_space_end_ctx;
+    void (*on_change)(void *ctx, struct aoi_space *space);
+    void *on_change_ctx;
+    ARRAY(struct aoi__presence) presences; /* by owner: where it may own something */
+    struct idmap presence_map;             /* owner + 1 -> index in presences */
 };
 
 static inline bool aoi__alive(const struct aoi_space *space, uint32_t slot)
@@ -139,17 +218,25 @@ static inline bool aoi__alive(const struct aoi_space *space, uint32_t slot)
     return space->alive[slot >> 5] >> (slot & 31) & 1;
 }
 
+/* The next flush has something to look at. */
+static inline void aoi__changed(struct aoi_space *space)
+{
+    if (space->changed) return;
+    space->changed = true;
+    if (space->world->on_change != NULL) space->world->on_change(space->world->on_change_ctx, space);
+}
+
 static inline void aoi__player_dirty(struct aoi_space *space, uint32_t player)
 {
     space->dirty.at[player >> 6] |= (uint64_t)1 << (player & 63);
-    space->changed = true;
+    aoi__changed(space);
 }
 
 /* The next flush looks at every player of this watch. */
 static inline void aoi__watch_dirty(struct aoi_space *space, uint32_t watch)
 {
     const struct aoi__watch *w = &space->watches.at[watch];
-    for (uint32_t i = 0; i < w->players.n; i++) aoi__player_dirty(space, w->players.at[i]);
+    for (uint32_t i = 0; i < w->viewers.n; i++) aoi__player_dirty(space, w->viewers.at[i].player);
 }
 
 /* The one geometric test that both indexes and the queries share. */
@@ -166,12 +253,37 @@ float aoi__clean(float v); /* denormals and -0.0 become 0 */
 int aoi__check_pos(const struct aoi_space *space, const float pos[3], float out[3]);
 /* Likewise a box, which may reach past everything. AOI_EINVAL. */
 int aoi__check_box(const struct aoi_space *space, const float min[3], const float max[3], float lo[3], float hi[3]);
-/* Sets lo and hi of a unit's watch from its position and radius, which is not 0. */
-void aoi__unit_area(const struct aoi_space *space, const float pos[3], float radius, float lo[3], float hi[3]);
+/* Sets the boxes of a unit's watch from its entity, of radius not 0, and the margin; of a viewport's from its base and the margin. */
+void aoi__watch_area(const struct aoi_space *space, struct aoi__watch *watch);
+/* low, rounded down generously, and high, rounded up: to floats that are never too near. */
+void aoi__widen(double low, double high, double slack, float *lo, float *hi);
 /* Box around a sphere that is never too small. */
-void aoi__sphere_box(const float pos[3], float radius, uint32_t dims, float lo[3], float hi[3]);
-/* In doubles, without contraction: squared distance at most radius^2. */
-bool aoi__in_sphere(const float a[3], const float b[3], float radius, uint32_t dims);
+void aoi__sphere_box(const float pos[3], double radius, uint32_t dims, float lo[3], float hi[3]);
+/* In doubles, without contraction. */
+double aoi__distance2(const float a[3], const float b[3], uint32_t dims);
+static inline bool aoi__in_sphere(const float a[3], const float b[3], double radius, uint32_t dims)
+{
+    return aoi__distance2(a, b, dims) <= radius * radius;
+}
+
+/* What one watch shows to one player, by the exact rules. */
+struct aoi__sight {
+    const struct aoi_space *space;
+    const struct aoi__watch *watch;
+    bool sphere, cells;
+    float margin;                 /* the player's */
+    float radius, keep_radius;    /* of a unit */
+    float pos[3];                 /* of a unit */
+    float keep_lo[3], keep_hi[3]; /* of a box */
+};
+void aoi__sight_init(struct aoi__sight *sight, const struct aoi_space *space, const struct aoi__watch *watch, float margin);
+bool aoi__sight_base(const struct aoi__sight *sight, const float pos[3], float appeal); /* it enters */
+bool aoi__sight_keep(const struct aoi__sight *sight, const float pos[3], float appeal); /* it stays if it was told */
+/* Whether the base rule covers some point of the box, without appeal. */
+bool aoi__sight_touches(const struct aoi__sight *sight, const float lo[3], const float hi[3]);
+
+/* world.c */
+void aoi__present(struct aoi_world *world, aoi_owner owner, uint64_t space); /* the owner owns something there now */
 
 /* space.c */
 struct aoi_space *aoi__space_new(struct aoi_world *world, aoi_owner owner, uint64_t id, const struct aoi_settings *settings);
@@ -180,18 +292,48 @@ struct aoi__owned *aoi__owned(struct aoi_space *space, aoi_owner owner); /* made
 /* Removes what the owner has here. */
 void aoi__space_owner_end(struct aoi_space *space, aoi_owner owner, bool tell);
 
+/* settings.c */
+bool aoi__settings_same(const struct aoi_settings *a, const struct aoi_settings *b);
+
 /* entity.c */
 uint32_t aoi__entity_slot(const struct aoi_space *space, uint64_t id); /* AOI__NONE: unknown */
 void aoi__entity_remove(struct aoi_space *space, uint32_t slot);
+void aoi__slot_told(struct aoi_space *space, uint32_t slot);   /* one view more holds it */
 void aoi__slot_untold(struct aoi_space *space, uint32_t slot); /* one view less holds it */
-/* Compares what was touched with what it was, stamps what differs with the serial and notifies the index. */
+/* Compares what was touched with what it was, stamps what differs with the serial and sees to it that whom it concerns is dirty. */
 void aoi__settle(struct aoi_space *space);
 void aoi__forget_touched(struct aoi_space *space);
+struct aoi__blob *aoi__blob_new(struct aoi_space *space, const void *bytes, uint32_t len); /* NULL for len 0 */
+void aoi__blob_free(struct aoi_space *space, struct aoi__blob *blob);
 
 /* player.c */
 void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell);
 void aoi__unit_gone(struct aoi_space *space, uint32_t watch);    /* its entity is removed: ends its subscriptions */
 void aoi__unit_changed(struct aoi_space *space, uint32_t watch); /* its entity moved, or its radius changed */
+float aoi__player_margin(const struct aoi_space *space, const struct aoi__player *p);
+void aoi__margins_changed(struct aoi_space *space);          /* the space's leave_margin changed */
+void aoi__shown_dirty(struct aoi_space *space, uint64_t id); /* whoever has a SHOW override for it */
+
+/* large.c */
+void aoi__large_insert(struct aoi_space *space, uint32_t slot);
+void aoi__large_erase(struct aoi_space *space, uint32_t slot);
+void aoi__large_move(struct aoi_space *space, uint32_t slot);
+/* Appends candidates for a watch: every large entity of which pos +- appeal touches its box, and some more. */
+void aoi__large_gather(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out);
+/* Appends those whose position lies in the box. */
+void aoi__large_scan(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out);
+void aoi__large_free(struct aoi_space *space);
+uint64_t aoi__large_bytes(const struct aoi_space *space);
+uint32_t aoi__large_validate(const struct aoi_space *space); /* returns how many there are */
+
+/* message.c */
+void aoi__messages_post(struct aoi_space *space);  /* a flush begins: gives each message to the players that it may concern, and makes them dirty */
+void aoi__messages_clear(struct aoi_space *space); /* a flush ends */
+void aoi__publisher_gone(struct aoi_space *space, uint32_t slot);
+
+/* observe.c */
+void aoi__observe_check(struct aoi_space *space, uint32_t slot); /* it may have come to be observed, or unobserved */
+bool aoi__observe_tell(struct aoi_space *space);                 /* a flush ends; true: some could not be told yet */
 
 /* view.c */
 struct aoi__scratch *aoi__scratch_new(void);
@@ -199,5 +341,6 @@ void aoi__scratch_free(struct aoi__scratch *scratch);
 
 /* query.c */
 void aoi__rows_reserve(struct aoi_rows *rows, size_t need);
+void aoi__scan(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *out); /* index and large ones */
 
 #endif

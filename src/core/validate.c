@@ -14,17 +14,21 @@ static void validate_entity(const struct aoi_space *space, uint32_t slot)
     CHECK(space->dims == 3 || h->pos[2] == 0);
     CHECK(isfinite(c->radius) && c->radius >= 0 && (space->set.extra || h->extra == 0));
     CHECK(c->payload == NULL || c->payload->len > 0);
+    CHECK(isfinite(c->appeal) && c->appeal >= 0 && (c->appeal > 0) == ((c->flags & AOI__LARGE) != 0));
+    CHECK((idmap_get(&space->shown_map, h->id) != IDMAP_NONE) == ((c->flags & AOI__SHOWN) != 0));
+    CHECK((idmap_get(&space->released, h->id) != IDMAP_NONE) == ((c->flags & AOI__RELEASED) != 0));
     if (c->touched != 0) CHECK(c->touched <= space->touched.n && space->touched.at[c->touched - 1].slot == slot);
-    if (c->watch != AOI__NONE) CHECK(space->watches.at[c->watch].slot == slot && space->watches.at[c->watch].players.n > 0);
+    if (c->watch != AOI__NONE) CHECK(space->watches.at[c->watch].slot == slot && space->watches.at[c->watch].viewers.n > 0);
     CHECK(h->stamp <= space->serial + 1 && c->payload_stamp <= space->serial + 1 && c->layers_stamp <= space->serial + 1);
 }
 
 static void validate_entities(const struct aoi_space *space)
 {
-    uint32_t alive = 0, dead = 0;
+    uint32_t alive = 0, dead = 0, priorities = 0;
     for (uint32_t s = 0; s < space->slot_n; s++) {
         if (aoi__alive(space, s)) {
             validate_entity(space, s);
+            priorities += space->cold[s].priority != 0;
             alive++;
         } else {
             CHECK(space->cold[s].payload == NULL && space->cold[s].touched == 0);
@@ -32,6 +36,7 @@ static void validate_entities(const struct aoi_space *space)
         }
         CHECK(space->mark[s] <= space->mark_serial);
     }
+    CHECK(priorities == space->priority_n);
     CHECK(alive == space->entity_n && alive == space->entity_map.n);
     CHECK(alive + dead + space->free_slots.n == space->slot_n);
     for (uint32_t i = 0; i < space->free_slots.n; i++)
@@ -39,32 +44,47 @@ static void validate_entities(const struct aoi_space *space)
     for (uint32_t i = 0; i < space->touched.n; i++) CHECK(space->cold[space->touched.at[i].slot].touched == i + 1);
 }
 
-static bool watches_player(const struct aoi__watch *w, uint32_t player)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < w->players.n; i++) n += w->players.at[i] == player;
-    CHECK(n <= 1);
-    return n == 1;
-}
-
 /* Returns the player's subscriptions and viewports. */
 static uint64_t validate_player(const struct aoi_space *space, uint32_t player, uint32_t *told)
 {
     const struct aoi__player *p = &space->players.at[player];
-    CHECK(idmap_get(&space->player_map, p->id) == player && p->mask != 0 && p->served <= space->serial);
-    for (uint32_t i = 0; i < p->units.n; i++) {
-        const struct aoi__watch *w = &space->watches.at[p->units.at[i].watch];
-        CHECK(w->slot != AOI__NONE && space->cold[w->slot].watch == p->units.at[i].watch && watches_player(w, player));
+    CHECK(idmap_get(&space->player_map, p->id) == player && p->set.mask != 0 && p->served <= space->serial && p->post == AOI__NONE);
+    for (uint32_t i = 0; i <= p->units.n; i++) {
+        uint32_t watch = i < p->units.n ? p->units.at[i].watch : p->viewport, at = i < p->units.n ? p->units.at[i].viewer : 0;
+        if (watch == AOI__NONE) continue;
+        const struct aoi__watch *w = &space->watches.at[watch];
+        CHECK(at < w->viewers.n && w->viewers.at[at].player == player && w->viewers.at[at].unit == (i < p->units.n ? i : AOI__NONE));
+        CHECK(w->margin >= aoi__player_margin(space, p) && (p->set.mask & ~w->mask) == 0);
+        CHECK(i < p->units.n ? space->cold[w->slot].watch == watch : w->slot == AOI__NONE && w->viewers.n == 1);
     }
-    if (p->viewport != AOI__NONE) CHECK(space->watches.at[p->viewport].slot == AOI__NONE && watches_player(&space->watches.at[p->viewport], player));
     for (uint32_t i = 0; i < p->told.n; i++) {
-        uint32_t slot = p->told.at[i] & ~AOI__OWED;
+        uint32_t slot = p->told.at[i] & AOI__TOLD_SLOT;
         CHECK(slot < space->slot_n);
         told[slot]++;
-        if (p->told.at[i] & AOI__OWED || !aoi__alive(space, slot)) CHECK(space->changed);
+        if (p->told.at[i] & ~AOI__TOLD_SLOT || !aoi__alive(space, slot)) CHECK(space->changed);
+    }
+    for (uint32_t i = 0; i < p->overrides.n; i++) {
+        uint32_t slot = aoi__entity_slot(space, p->overrides.at[i].id), shown = idmap_get(&space->shown_map, p->overrides.at[i].id);
+        if (!p->overrides.at[i].show) continue;
+        CHECK(shown < space->shown.n && space->shown.at[shown].id == p->overrides.at[i].id);
+        if (slot != AOI__NONE) CHECK(space->cold[slot].flags & AOI__SHOWN);
     }
     if (p->full) CHECK(space->changed && (space->dirty.at[player / 64] >> player % 64 & 1));
     return p->units.n + (p->viewport != AOI__NONE);
+}
+
+static void validate_watch(const struct aoi_space *space, const struct aoi__watch *watch)
+{
+    if (watch->viewers.n == 0) {
+        CHECK(!watch->active);
+        return;
+    }
+    CHECK(watch->active == (watch->slot == AOI__NONE || space->cold[watch->slot].radius != 0));
+    if (!watch->active) return;
+    struct aoi__watch anew = *watch;
+    aoi__watch_area(space, &anew);
+    CHECK(memcmp(anew.lo, watch->lo, sizeof anew.lo) == 0 && memcmp(anew.hi, watch->hi, sizeof anew.hi) == 0);
+    CHECK(memcmp(anew.base_lo, watch->base_lo, sizeof anew.lo) == 0 && memcmp(anew.base_hi, watch->base_hi, sizeof anew.hi) == 0);
 }
 
 static void validate_players(const struct aoi_space *space)
@@ -84,17 +104,8 @@ static void validate_players(const struct aoi_space *space)
     for (uint32_t s = 0; s < space->slot_n; s++) CHECK(told[s] == space->cold[s].told);
     free(told);
     for (uint32_t w = 0; w < space->watches.n; w++) {
-        const struct aoi__watch *watch = &space->watches.at[w];
-        watched += watch->players.n;
-        if (watch->players.n == 0) {
-            CHECK(!watch->active);
-        } else if (watch->slot != AOI__NONE) {
-            float lo[3], hi[3], radius = space->cold[watch->slot].radius;
-            CHECK(watch->active == (radius != 0));
-            if (radius == 0) continue;
-            aoi__unit_area(space, space->hot[watch->slot].pos, radius, lo, hi);
-            CHECK(memcmp(lo, watch->lo, sizeof lo) == 0 && memcmp(hi, watch->hi, sizeof hi) == 0);
-        }
+        watched += space->watches.at[w].viewers.n;
+        validate_watch(space, &space->watches.at[w]);
     }
     CHECK(watching == watched);
     if (!space->changed)
@@ -125,6 +136,7 @@ void aoi_validate(const struct aoi_world *world)
         validate_entities(space);
         validate_players(space);
         validate_owned(space);
+        CHECK(aoi__large_validate(space) == space->large_n);
         space->ops->validate(space);
     }
 }

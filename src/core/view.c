@@ -1,351 +1,479 @@
 /* view.c: what each player was last told, and what differs now. The heart of the core.
  *
  * A flush settles what was touched (entity.c), which marks the players that it may concern as dirty, and then looks at each dirty player:
- *   gather   what its units and its viewport see now, from the index, filtered by the exact rule and the mask;
- *   compare  with the view, that is, with what it was told, by a stamp per slot;
- *   emit     leaves, enters, updates and state changes as columns, and make the view what was told.
+ *   gather   what its units and its viewport see now, from the index, filtered by the exact rules and the mask;
+ *   compare  with the view, that is, with what it was told, by a mark per slot: what was told may stay a little longer (leave_margin, min_stay_ms);
+ *   choose   the best, where not everybody may be told (max_view, max_enter_per_flush);
+ *   emit     leaves, enters, updates, state changes and messages as columns, and make the view what was told (emit.c).
  * Updates are found by stamps: an entity whose stamp is later than the flush at which the player was last served has changed since. So a player that was
  * skipped catches up by the same code, with one larger delta.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/space.h"
-
-/* Columns and lists of the delta that is being made; they grow and are kept, so that a warm flush allocates nothing. */
-struct aoi__scratch {
-    aoi__slots found;      /* what the index found for one watch */
-    aoi__slots kept, come; /* told and still seen; seen and not told */
-    struct aoi_rows enters, updates;
-    ARRAY(uint64_t) leave_id, payload_id, layers_id;
-    ARRAY(uint32_t) layers, payload_len, enter_payload_len;
-    ARRAY(const void *) payload, enter_payload;
-};
-
-/* What the stages of one player's delta share. */
-struct aoi__look {
-    struct aoi_space *space;
-    struct aoi__scratch *s;
-    struct aoi__player *p;
-    size_t room; /* bytes that enters and payload changes may still take */
-    bool owed;   /* the view holds payload changes that did not fit before */
-    bool left;   /* work is left for the next flush */
-    bool enter_payloads;
-};
-
-/* While a player is looked at, mark[slot] is GONE for what it was told and does not see, SEEN for what it sees; anything less is neither. */
-#define GONE(space) ((space)->mark_serial - 1)
-#define SEEN(space) ((space)->mark_serial)
-
-struct aoi__scratch *aoi__scratch_new(void)
-{
-    return mem_zalloc(sizeof(struct aoi__scratch));
-}
-
-void aoi__scratch_free(struct aoi__scratch *s)
-{
-    array_clear(&s->found);
-    array_clear(&s->kept);
-    array_clear(&s->come);
-    aoi_rows_clear(&s->enters);
-    aoi_rows_clear(&s->updates);
-    array_clear(&s->leave_id);
-    array_clear(&s->payload_id);
-    array_clear(&s->layers_id);
-    array_clear(&s->layers);
-    array_clear(&s->payload_len);
-    array_clear(&s->enter_payload_len);
-    array_clear(&s->payload);
-    array_clear(&s->enter_payload);
-    free(s);
-}
-
-static inline void row_set(struct aoi_rows *rows, size_t i, const struct aoi__hot *h, bool flat)
-{
-    rows->id[i] = h->id;
-    rows->x[i] = h->pos[0];
-    rows->y[i] = h->pos[1];
-    if (flat) return;
-    rows->z[i] = h->pos[2];
-    rows->extra[i] = h->extra;
-}
+#include "core/look.h"
 
 /* ------------------------------------------------------------------------------------------------------------- gather and compare */
 
 static void mark_told(struct aoi__look *k)
 {
     struct aoi_space *space = k->space;
-    if (space->mark_serial > UINT32_MAX - 2) {
+    if (space->mark_serial > UINT32_MAX - AOI__MARKS) {
         if (space->slot_cap > 0) memset(space->mark, 0, space->slot_cap * sizeof *space->mark);
         space->mark_serial = 0;
     }
-    space->mark_serial += 2;
+    space->mark_serial += AOI__MARKS;
+    uint32_t flags = 0, told = AOI__TOLD(space);
     for (uint32_t i = 0; i < k->p->told.n; i++) {
-        k->owed |= (k->p->told.at[i] & AOI__OWED) != 0;
-        space->mark[k->p->told.at[i] & ~AOI__OWED] = GONE(space);
+        uint32_t entry = k->p->told.at[i];
+        flags |= entry;
+        space->mark[entry & AOI__TOLD_SLOT] = told + (entry >> AOI__FLAG_SHIFT);
     }
+    k->flags = flags & ~AOI__TOLD_SLOT;
+    if (!k->staying) return;
+    if (space->told_at == NULL) space->told_at = mem_alloc((size_t)space->slot_cap * sizeof *space->told_at);
+    for (uint32_t i = 0; i < k->p->told.n; i++) space->told_at[k->p->told.at[i] & AOI__TOLD_SLOT] = i;
 }
 
-/* Sorts the slots that a watch found into kept and come; each slot once, however many watches found it. Kept ones that changed since the player was served
- * are written into the update columns at once, while they are in the cache. flat: neither z nor extra is wanted. */
+/* The period of the tier for a squared distance. */
+static uint32_t period_at(const struct aoi__look *k, double distance2)
+{
+    uint32_t i = 0;
+    while (i < k->tiers->n && distance2 > k->tier2[i]) i++;
+    return i < k->tiers->n ? k->tiers->at[i].period : k->tiers->beyond;
+}
+
+/* Whether flush number + id is a multiple of it. */
+static bool is_due(const struct aoi__look *k, uint64_t id, uint64_t period)
+{
+    return (k->info->flush % period + id % period) % period == 0;
+}
+
+/* The same for even periods around one anchor, as plain local numbers for the innermost loop: without a branch that could be guessed wrong, and without anything
+ * that a store to the columns might be taken to change. */
+struct even_tiers {
+    uint32_t n, flush, low[AOI_TIERS_MAX], beyond; /* low: period - 1 */
+    double anchor[3], tier2[AOI_TIERS_MAX];
+};
+
+static struct even_tiers even_tiers_of(const struct aoi__look *k)
+{
+    struct even_tiers t = {.n = k->tiers->n, .flush = (uint32_t)k->info->flush, .beyond = k->tiers->beyond - 1};
+    memcpy(t.anchor, k->anchor, sizeof t.anchor); /* z is 0 in 2D, as it is of every position */
+    memcpy(t.tier2, k->tier2, sizeof t.tier2);
+    for (uint32_t i = 0; i < t.n; i++) t.low[i] = k->tiers->at[i].period - 1;
+    return t;
+}
+
+/* 1 or 0. */
+static inline uint32_t due_even(const struct even_tiers *t, const struct aoi__hot *h, bool flat)
+{
+    double dx = (double)h->pos[0] - t->anchor[0], dy = (double)h->pos[1] - t->anchor[1], d = dx * dx + dy * dy;
+    if (!flat) {
+        double dz = (double)h->pos[2] - t->anchor[2];
+        d += dz * dz;
+    }
+    uint32_t low = t->beyond;
+    for (uint32_t i = t->n; i-- > 0;) {
+        uint32_t nearer = -(uint32_t)(d <= t->tier2[i]);
+        low = (low & ~nearer) | (t->low[i] & nearer);
+    }
+    return ((t->flush + (uint32_t)h->id) & low) == 0;
+}
+
+static double anchor_distance2(const struct aoi__look *k, const float pos[3])
+{
+    double dx = (double)pos[0] - k->anchor[0], dy = (double)pos[1] - k->anchor[1], d = dx * dx + dy * dy;
+    if (k->space->dims == 2) return d;
+    double dz = (double)pos[2] - k->anchor[2];
+    return d + dz * dz;
+}
+
 #define WHATEVER ((uint64_t)1 << 32) /* in a mask: also what has none of its layers */
-static inline __attribute__((always_inline)) void sort_rows(struct aoi__look *k, const uint32_t *found, uint32_t n, uint64_t mask, bool flat)
+
+/* Sorts slots that are seen into kept and come; each slot once, however many watches found it. Where no rule can drop them any more, kept ones that changed
+ * since the player was served are written into the update columns at once, while they are in the cache. flat: neither z nor extra is wanted. */
+static inline __attribute__((always_inline)) void sort_rows(struct aoi__look *k, const uint32_t *found, uint32_t n, uint64_t mask,
+                                                            enum aoi__updates mode, bool flat)
 {
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
     const struct aoi__hot *hot = space->hot;
     struct aoi_rows updates = s->updates; /* a copy, so that stores to the columns do not make the compiler reload it */
+    const struct even_tiers tiers = mode == AOI__UPDATES_TIERED ? even_tiers_of(k) : (struct even_tiers){.n = 0};
     uint32_t *mark = space->mark, *kept = s->kept.at + s->kept.n, *come = s->come.at + s->come.n;
-    uint32_t served = k->p->served, gone = GONE(space), seen = SEEN(space);
+    uint32_t served = k->p->served, told = AOI__TOLD(space), seen = AOI__SEEN(space), left = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t slot = found[i], was = mark[slot];
         const struct aoi__hot *h = &hot[slot];
-        if (was == seen || !((h->layers | WHATEVER) & mask)) continue;
+        if (was >= seen || !((h->layers | WHATEVER) & mask)) continue;
         mark[slot] = seen;
-        if (was != gone) {
+        if (was < told) {
             *come++ = slot;
             continue;
         }
-        *kept++ = slot;
-        row_set(&updates, updates.n, h, flat);
-        updates.n += h->stamp > served;
+        uint32_t entry = slot | (was - told) << AOI__FLAG_SHIFT;
+        if (mode == AOI__UPDATES_INLINE || mode == AOI__UPDATES_TIERED) {
+            uint32_t late = h->stamp > served, due = 1;
+            if (mode == AOI__UPDATES_TIERED) {
+                late |= (entry & AOI__LATE) != 0;
+                due = due_even(&tiers, h, flat);
+                entry = (entry & ~AOI__LATE) | (late & ~due & 1) * AOI__LATE;
+                left |= late & ~due;
+            }
+            aoi__row_set(&updates, updates.n, h, flat);
+            updates.n += late & due;
+        }
+        *kept++ = entry;
     }
     s->updates.n = updates.n;
     s->kept.n = (uint32_t)(kept - s->kept.at);
     s->come.n = (uint32_t)(come - s->come.at);
+    k->left |= left & 1;
 }
 
-static void sort_found(struct aoi__look *k, const uint32_t *found, uint32_t n, uint64_t mask)
+static void sort_found(struct aoi__look *k, const aoi__slots *found, uint64_t mask)
 {
-    if (n == 0) return;
-    array_reserve(&k->s->come, k->s->come.n + n);
-    if (k->space->dims == 2 && !k->space->set.extra)
-        sort_rows(k, found, n, mask, true);
-    else
-        sort_rows(k, found, n, mask, false);
+    bool flat = k->space->dims == 2 && !k->space->set.extra;
+    array_reserve(&k->s->come, k->s->come.n + found->n);
+    switch (k->updates) {
+    case AOI__UPDATES_INLINE:
+        if (flat)
+            sort_rows(k, found->at, found->n, mask, AOI__UPDATES_INLINE, true);
+        else
+            sort_rows(k, found->at, found->n, mask, AOI__UPDATES_INLINE, false);
+        break;
+    case AOI__UPDATES_TIERED:
+        if (flat)
+            sort_rows(k, found->at, found->n, mask, AOI__UPDATES_TIERED, true);
+        else
+            sort_rows(k, found->at, found->n, mask, AOI__UPDATES_TIERED, false);
+        break;
+    case AOI__UPDATES_NONE:
+    case AOI__UPDATES_LATER: sort_rows(k, found->at, found->n, mask, AOI__UPDATES_LATER, true); break;
+    }
 }
 
-/* What the index finds in the box around a sphere is thinned out by the exact rule. */
-static void thin_sphere(const struct aoi_space *space, uint32_t unit, aoi__slots *found)
+static bool is_told(const struct aoi_space *space, uint32_t slot)
 {
+    return space->mark[slot] >= AOI__TOLD(space) && space->mark[slot] < AOI__SEEN(space);
+}
+
+/* The index finds what lies in a box that may be larger than what is seen: leaves those that the player sees by the exact rules, told ones with its margin. */
+static void thin(struct aoi__look *k, const struct aoi__watch *w, aoi__slots *found)
+{
+    const struct aoi_space *space = k->space;
+    struct aoi__sight sight;
     uint32_t n = 0;
-    const float *center = space->hot[unit].pos;
+    aoi__sight_init(&sight, space, w, k->margin);
     for (uint32_t i = 0; i < found->n; i++) {
         uint32_t slot = found->at[i];
+        const float *pos = space->hot[slot].pos, appeal = space->cold[slot].appeal;
+        bool in = aoi__sight_base(&sight, pos, appeal) || (k->margin > 0 && is_told(space, slot) && aoi__sight_keep(&sight, pos, appeal));
         found->at[n] = slot;
-        n += aoi__in_sphere(space->hot[slot].pos, center, space->cold[unit].radius, space->dims);
+        n += in && slot != w->slot;
     }
     found->n = n;
 }
 
+/* That part of the watch's box that is at most k->reach away from the anchor, on each axis. */
+static void clip(const struct aoi__look *k, const struct aoi__watch *w, float lo[3], float hi[3])
+{
+    for (uint32_t a = 0; a < 3; a++) {
+        aoi__widen(k->anchor[a] - (double)k->reach, k->anchor[a] + (double)k->reach, 0, &lo[a], &hi[a]);
+        lo[a] = fmaxf(lo[a], w->lo[a]);
+        hi[a] = fminf(hi[a], w->hi[a]);
+    }
+}
+
 static void gather_watch(struct aoi__look *k, uint32_t watch)
 {
-    const struct aoi__watch *w = &k->space->watches.at[watch];
+    struct aoi_space *space = k->space;
+    const struct aoi__watch *w = &space->watches.at[watch];
     aoi__slots *found = &k->s->found;
     if (!w->active) return;
+    float lo[3], hi[3];
     found->n = 0;
-    k->space->ops->gather(k->space, watch, found);
-    if (w->slot != AOI__NONE && k->space->set.shape == AOI_SHAPE_SPHERE) thin_sphere(k->space, w->slot, found);
-    sort_found(k, found->at, found->n, k->p->mask);
+    if (k->reach > 0) clip(k, w, lo, hi);
+    space->ops->gather(space, watch, k->p->set.mask, k->reach > 0 ? lo : w->lo, k->reach > 0 ? hi : w->hi, found);
+    if (w->margin > 0 || (w->slot != AOI__NONE && space->set.shape == AOI_SHAPE_SPHERE)) thin(k, w, found);
+    sort_found(k, found, k->p->set.mask);
+    if (space->large_n == 0) return;
+    found->n = 0;
+    aoi__large_gather(space, w->lo, w->hi, found);
+    thin(k, w, found);
+    sort_found(k, found, k->p->set.mask);
 }
 
-static void gather(struct aoi__look *k)
+/* What the player sees whatever the rules: SHOW, then units with include_self. */
+static void gather_chosen(struct aoi__look *k)
 {
-    struct aoi__scratch *s = k->s;
+    const struct aoi_space *space = k->space;
+    const struct aoi__player *p = k->p;
+    aoi__slots *found = &k->s->found;
+    found->n = 0;
+    for (uint32_t i = 0; i < p->overrides.n; i++) {
+        uint32_t slot = p->overrides.at[i].show ? aoi__entity_slot(space, p->overrides.at[i].id) : AOI__NONE;
+        if (slot != AOI__NONE) *array_add(found) = slot;
+    }
+    for (uint32_t i = 0; i < p->units.n; i++)
+        if (p->units.at[i].include_self) *array_add(found) = space->watches.at[p->units.at[i].watch].slot;
+    sort_found(k, found, WHATEVER);
+    k->chosen_kept = k->s->kept.n;
+    k->chosen_come = k->s->come.n;
+}
+
+/* What HIDE takes away, unless it was chosen: as if it had been sorted already. */
+static void mark_hidden(struct aoi__look *k)
+{
+    struct aoi_space *space = k->space;
+    for (uint32_t i = 0; i < k->p->overrides.n; i++) {
+        uint32_t slot = k->p->overrides.at[i].show ? AOI__NONE : aoi__entity_slot(space, k->p->overrides.at[i].id);
+        if (slot != AOI__NONE && space->mark[slot] != AOI__SEEN(space)) space->mark[slot] = AOI__HIDDEN(space);
+    }
+}
+
+bool aoi__look_watches(const struct aoi__look *k)
+{
+    const struct aoi__player *p = k->p;
+    for (uint32_t i = 0; i < p->units.n; i++)
+        if (k->space->watches.at[p->units.at[i].watch].active) return true;
+    return p->viewport != AOI__NONE;
+}
+
+uint32_t aoi__look_stay_left_ms(const struct aoi__look *k, uint64_t since)
+{
+    uint64_t stayed = since == 0 ? UINT64_MAX : k->info->now_ms + 1 - since; /* since is now_ms + 1 of then */
+    return stayed < k->space->set.min_stay_ms ? k->space->set.min_stay_ms - (uint32_t)stayed : 0;
+}
+
+/* What was told too short a time ago stays, wherever it is, while the player watches anything at all. */
+static void keep_staying(struct aoi__look *k)
+{
+    struct aoi_space *space = k->space;
     struct aoi__player *p = k->p;
+    aoi__slots *found = &k->s->found;
+    p->staying = false;
+    if (!k->staying || !aoi__look_watches(k)) return;
+    found->n = 0;
+    for (uint32_t i = 0; i < p->told.n && i < p->since.n; i++) {
+        uint32_t slot = p->told.at[i] & AOI__TOLD_SLOT;
+        if (!is_told(space, slot) || !aoi__alive(space, slot)) continue;
+        if (aoi__look_stay_left_ms(k, p->since.at[i]) > 0 && (space->hot[slot].layers & p->set.mask)) *array_add(found) = slot;
+    }
+    p->staying = found->n > 0;
+    k->left |= p->staying;
+    sort_found(k, found, p->set.mask);
+}
+
+static uint32_t own_or(uint32_t own, uint32_t common)
+{
+    return own != 0 ? own : common;
+}
+
+/* What distances are measured from, if it is one thing only. */
+static void find_anchor(struct aoi__look *k)
+{
+    const struct aoi__player *p = k->p;
+    k->one_anchor = p->units.n + (p->viewport != AOI__NONE) == 1;
+    if (!k->one_anchor) return;
+    const struct aoi__watch *w = &k->space->watches.at[p->units.n == 1 ? p->units.at[0].watch : p->viewport];
+    for (uint32_t a = 0; a < k->space->dims; a++)
+        k->anchor[a] = w->slot != AOI__NONE ? (double)k->space->hot[w->slot].pos[a] : ((double)w->base_lo[a] + (double)w->base_hi[a]) / 2;
+}
+
+static void find_tiers(struct aoi__look *k)
+{
+    const struct aoi_tiers *t = &k->space->set.tiers;
+    if ((t->n == 0 && t->beyond <= 1) || k->info->final) return;
+    k->tiers = t;
+    k->even_periods = (t->beyond & (t->beyond - 1)) == 0;
+    for (uint32_t i = 0; i < t->n; i++) {
+        k->even_periods &= (t->at[i].period & (t->at[i].period - 1)) == 0;
+        k->tier2[i] = (double)t->at[i].distance * (double)t->at[i].distance;
+    }
+}
+
+static enum aoi__updates when_to_update(const struct aoi__look *k)
+{
+    if (k->p->set.presence_only || k->p->full) return AOI__UPDATES_NONE; /* a full delta tells everything anyway */
+    if (k->max_view > 0) return AOI__UPDATES_LATER;
+    if (k->tiers != NULL) return k->one_anchor && k->even_periods ? AOI__UPDATES_TIERED : AOI__UPDATES_LATER;
+    return k->flags & AOI__LATE ? AOI__UPDATES_LATER : AOI__UPDATES_INLINE;
+}
+
+void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach)
+{
+    struct aoi__scratch *s = space->scratch;
+    const struct aoi_settings *set = &space->set;
+    *k = (struct aoi__look){.space = space,
+                            .s = s,
+                            .p = p,
+                            .info = info,
+                            .margin = aoi__player_margin(space, p),
+                            .max_view = own_or(p->set.max_view, set->max_view),
+                            .max_enter = info->final ? 0 : own_or(p->set.max_enter_per_flush, set->max_enter_per_flush),
+                            .staying = set->min_stay_ms > 0,
+                            .reach = reach};
     s->kept.n = s->come.n = 0;
     s->updates.n = 0;
-    array_reserve(&s->kept, (size_t)p->told.n + 1);        /* never NULL, which C allows no offset to, not even 0 */
+    array_reserve(&s->kept, p->told.n);
     aoi__rows_reserve(&s->updates, (size_t)p->told.n + 1); /* a row may be written and not counted */
     mark_told(k);
+    find_anchor(k);
+    find_tiers(k);
+    k->updates = when_to_update(k);
+    gather_chosen(k);
+    mark_hidden(k);
     for (uint32_t i = 0; i < p->units.n; i++) gather_watch(k, p->units.at[i].watch);
     if (p->viewport != AOI__NONE) gather_watch(k, p->viewport);
-    s->found.n = 0;
-    for (uint32_t i = 0; i < p->units.n; i++)
-        if (p->units.at[i].include_self) *array_add(&s->found) = k->space->watches.at[p->units.at[i].watch].slot;
-    sort_found(k, s->found.at, s->found.n, WHATEVER);
+    keep_staying(k);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- emit */
+/* ------------------------------------------------------------------------------------------------------------- choose */
 
-static void emit_leaves(struct aoi__look *k)
+#define NEARER 0.64 /* to the squared distance of what is told: as if it were 20 % nearer */
+
+double aoi__viewport_distance2(const struct aoi_space *space, const struct aoi__watch *viewport, const float pos[3])
 {
-    struct aoi_space *space = k->space;
-    uint32_t leaves = k->p->told.n - k->s->kept.n;
-    k->s->leave_id.n = 0;
-    for (uint32_t i = 0; k->s->leave_id.n < leaves; i++) {
-        uint32_t slot = k->p->told.at[i] & ~AOI__OWED;
-        if (space->mark[slot] != GONE(space)) continue;
-        *array_add(&k->s->leave_id) = space->hot[slot].id;
-        aoi__slot_untold(space, slot);
+    double d = 0;
+    for (uint32_t a = 0; a < space->dims; a++) {
+        double away = (double)pos[a] - ((double)viewport->base_lo[a] + (double)viewport->base_hi[a]) / 2;
+        d += away * away;
     }
-    space->stats.leaves += k->s->leave_id.n;
+    return d;
 }
 
-/* Takes bytes from the room; false: they do not fit, and work is left. */
-static bool take_room(struct aoi__look *k, size_t bytes)
+double aoi__look_distance2(const struct aoi__look *k, uint32_t slot)
 {
-    if (bytes > k->room) {
-        k->left = true;
-        return false;
+    const struct aoi_space *space = k->space;
+    const float *pos = space->hot[slot].pos;
+    double best = INFINITY;
+    if (k->one_anchor) return anchor_distance2(k, pos);
+    for (uint32_t i = 0; i < k->p->units.n; i++) {
+        double d = aoi__distance2(pos, space->hot[space->watches.at[k->p->units.at[i].watch].slot].pos, space->dims);
+        if (d < best) best = d;
     }
-    k->room -= bytes;
+    if (k->p->viewport == AOI__NONE) return best;
+    double d = aoi__viewport_distance2(space, &space->watches.at[k->p->viewport], pos);
+    return d < best ? d : best;
+}
+
+uint32_t aoi__look_period(const struct aoi__look *k, uint32_t slot)
+{
+    return k->tiers == NULL ? 1 : period_at(k, aoi__look_distance2(k, slot));
+}
+
+bool aoi__look_due(const struct aoi__look *k, uint32_t slot)
+{
+    return k->tiers == NULL || is_due(k, k->space->hot[slot].id, aoi__look_period(k, slot));
+}
+
+struct aoi__ranked aoi__look_ranked(const struct aoi__look *k, uint32_t entry, bool told, bool chosen)
+{
+    uint32_t slot = entry & AOI__TOLD_SLOT;
+    return (struct aoi__ranked){.distance2 = aoi__look_distance2(k, slot) * (told ? NEARER : 1),
+                                .id = k->space->hot[slot].id,
+                                .priority = k->space->priority_n > 0 ? k->space->cold[slot].priority : 0,
+                                .entry = entry,
+                                .told = told,
+                                .chosen = chosen};
+}
+
+static void rank_all(struct aoi__look *k, const aoi__slots *slots, uint32_t chosen, bool told)
+{
+    for (uint32_t i = 0; i < slots->n; i++) *array_add(&k->s->ranked) = aoi__look_ranked(k, slots->at[i], told, i < chosen);
+}
+
+/* kept and come become the first n of ranked; of come the chosen ones first. */
+static void take_ranked(struct aoi__look *k, uint32_t n)
+{
+    struct aoi__scratch *s = k->s;
+    s->kept.n = s->come.n = 0;
+    for (int chosen = 1; chosen >= 0; chosen--) {
+        if (chosen && k->chosen_kept + k->chosen_come == 0) continue;
+        for (uint32_t i = 0; i < n; i++) {
+            const struct aoi__ranked *r = &s->ranked.at[i];
+            if (r->chosen != chosen) continue;
+            aoi__slots *list = r->told ? &s->kept : &s->come;
+            list->at[list->n++] = r->entry;
+        }
+        if (chosen) k->chosen_kept = s->kept.n, k->chosen_come = s->come.n;
+    }
+    for (uint32_t i = n; i < s->ranked.n; i++)
+        k->space->mark[s->ranked.at[i].entry & AOI__TOLD_SLOT] = s->ranked.at[i].told ? AOI__TOLD(k->space) : 0;
+}
+
+/* Of all that is seen, the max_view best. False: what was not gathered, being further away than k->reach, may be among them. */
+static bool limit_view(struct aoi__look *k)
+{
+    struct aoi__scratch *s = k->s;
+    uint32_t n = k->max_view, seen = s->kept.n + s->come.n;
+    if (n == 0) return true;
+    if (seen <= n) {
+        k->p->reach = 0;
+        return k->reach == 0;
+    }
+    s->ranked.n = 0;
+    rank_all(k, &s->kept, k->chosen_kept, true);
+    rank_all(k, &s->come, k->chosen_come, false);
+    array_reserve(&s->kept, s->ranked.n);
+    array_reserve(&s->come, s->ranked.n);
+    aoi__rank_select(s->ranked.at, s->ranked.n, n);
+    double worst = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (!s->ranked.at[i].chosen && s->ranked.at[i].distance2 > worst) worst = s->ranked.at[i].distance2;
+    if (k->reach > 0 && worst > NEARER * (double)k->reach * (double)k->reach) return false;
+    /* next time look a little further than this time's worst could be told to lie: but not for few */
+    k->p->reach = seen > n + n / 4 ? (float)sqrt(worst / NEARER) * 1.05f : 0;
+    take_ranked(k, n);
     return true;
 }
 
-/* A row with the full state; false: no room. */
-static bool emit_enter(struct aoi__look *k, uint32_t slot)
+/* Looks at a player of whom max_view takes only the nearest: mostly not further than it reached lately. (All that is further away ranks below, be it told or not.) */
+static void look_limited(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info)
 {
-    struct aoi__scratch *s = k->s;
-    const struct aoi__hot *h = &k->space->hot[slot];
-    const struct aoi__blob *payload = k->space->cold[slot].payload;
-    uint32_t len = payload == NULL ? 0 : payload->len;
-    if (!take_room(k, AOI_ENTER_BYTES + (size_t)len)) return false;
-    s->enters.layers[s->enters.n] = h->layers;
-    s->enter_payload.at[s->enters.n] = payload == NULL ? NULL : payload->at;
-    s->enter_payload_len.at[s->enters.n] = len;
-    row_set(&s->enters, s->enters.n++, h, false);
-    k->enter_payloads |= len > 0;
-    return true;
-}
-
-/* Enters for the slots, as far as there is room; those told are left in the list. */
-static void emit_enters(struct aoi__look *k, aoi__slots *slots)
-{
-    struct aoi__scratch *s = k->s;
-    size_t need = s->enters.n + slots->n;
-    aoi__rows_reserve(&s->enters, need);
-    array_reserve(&s->enter_payload, need);
-    array_reserve(&s->enter_payload_len, need);
-    uint32_t n = 0;
-    while (n < slots->n && emit_enter(k, slots->at[n])) n++;
-    slots->n = n;
-}
-
-/* Payload and layers changes of the kept; a payload that does not fit is owed (marked in the list). */
-static void emit_state(struct aoi__look *k)
-{
-    struct aoi_space *space = k->space;
-    struct aoi__scratch *s = k->s;
-    uint32_t served = k->p->served;
-    if (k->owed) /* kept is in another order than told: pass the mark on by the slot's mark, which is not needed any more */
-        for (uint32_t i = 0; i < k->p->told.n; i++)
-            if (k->p->told.at[i] & AOI__OWED) space->mark[k->p->told.at[i] & ~AOI__OWED] = 0;
-    for (uint32_t i = 0; i < s->kept.n; i++) {
-        uint32_t slot = s->kept.at[i];
-        const struct aoi__cold *c = &space->cold[slot];
-        if (c->layers_stamp > served) {
-            *array_add(&s->layers_id) = space->hot[slot].id;
-            *array_add(&s->layers) = space->hot[slot].layers;
-        }
-        if (c->payload_stamp <= served && space->mark[slot] != 0) continue;
-        uint32_t len = c->payload == NULL ? 0 : c->payload->len;
-        if (!take_room(k, AOI_ENTER_BYTES + (size_t)len)) {
-            s->kept.at[i] |= AOI__OWED;
-            continue;
-        }
-        *array_add(&s->payload_id) = space->hot[slot].id;
-        *array_add(&s->payload) = c->payload == NULL ? NULL : c->payload->at;
-        *array_add(&s->payload_len) = len;
+    bool limited = own_or(p->set.max_view, space->set.max_view) > 0;
+    bool nearest = limited && p->units.n + (p->viewport != AOI__NONE) == 1 && space->priority_n == 0 && space->set.min_stay_ms == 0;
+    if (nearest && p->reach > 0) {
+        aoi__look(k, space, p, info, p->reach);
+        if (limit_view(k)) return;
     }
+    aoi__look(k, space, p, info, 0);
+    limit_view(k);
 }
 
-/* A full delta restates the view: the kept are told again as enters, and those for which there is no room are not told. */
-static void restate(struct aoi__look *k)
+/* Of the enters, the max_enter best; the others wait. A full delta is not bound by it. */
+static void limit_enters(struct aoi__look *k)
 {
     struct aoi__scratch *s = k->s;
-    uint32_t kept = s->kept.n;
-    s->leave_id.n = 0;
-    s->updates.n = 0;
-    emit_enters(k, &s->kept);
-    for (uint32_t i = s->kept.n; i < kept; i++) aoi__slot_untold(k->space, s->kept.at[i]);
+    if (k->max_enter == 0 || s->come.n <= k->max_enter || k->p->full) return;
+    s->ranked.n = 0;
+    rank_all(k, &s->come, k->chosen_come, false);
+    aoi__rank_select(s->ranked.at, s->ranked.n, k->max_enter);
+    for (uint32_t i = 0; i < s->ranked.n; i++) {
+        if (i < k->max_enter)
+            s->come.at[i] = s->ranked.at[i].entry;
+        else
+            k->space->mark[s->ranked.at[i].entry] = 0;
+    }
+    s->come.n = k->max_enter;
+    k->left = true;
 }
 
-/* The view becomes kept and come. */
-static void remember(struct aoi__look *k)
-{
-    struct aoi__scratch *s = k->s;
-    aoi__slots *told = &k->p->told;
-    uint32_t n = s->kept.n + s->come.n;
-    if (n > told->cap) array_reserve(told, (size_t)n + n / 4); /* a little more than now, so that it soon stops growing */
-    if (s->kept.n > 0) memcpy(told->at, s->kept.at, s->kept.n * sizeof *told->at);
-    if (s->come.n > 0) memcpy(told->at + s->kept.n, s->come.at, s->come.n * sizeof *told->at);
-    told->n = n;
-    for (uint32_t i = 0; i < s->come.n; i++) k->space->cold[s->come.at[i]].told++;
-    k->space->stats.pairs += s->come.n;
-    k->space->stats.enters += s->enters.n;
-    k->space->stats.updates += s->updates.n;
-}
-
-static void deliver(struct aoi__look *k, const struct aoi_flush_info *info)
-{
-    struct aoi_space *space = k->space;
-    struct aoi__scratch *s = k->s;
-    const struct aoi_sink *sink = &space->world->sink;
-    bool z = space->dims == 3, extra = space->set.extra;
-    if (!k->p->full && s->leave_id.n + s->enters.n + s->updates.n + s->payload_id.n + s->layers_id.n == 0) return;
-    struct aoi_delta delta = {
-        .space = space->id,
-        .flush = info->flush,
-        .tag = info->tag,
-        .time_us = info->time_us,
-        .player = k->p->id,
-        .seq = ++k->p->seq,
-        .owner = k->p->owner,
-        .full = k->p->full,
-        .leave_n = s->leave_id.n,
-        .leave_id = s->leave_id.at,
-        .enters = {.n = s->enters.n,
-                   .id = s->enters.id,
-                   .x = s->enters.x,
-                   .y = s->enters.y,
-                   .z = z ? s->enters.z : NULL,
-                   .extra = extra ? s->enters.extra : NULL,
-                   .layers = s->enters.layers,
-                   .payload = k->enter_payloads ? s->enter_payload.at : NULL,
-                   .payload_len = k->enter_payloads ? s->enter_payload_len.at : NULL},
-        .updates = {.n = s->updates.n,
-                    .id = s->updates.id,
-                    .x = s->updates.x,
-                    .y = s->updates.y,
-                    .z = z ? s->updates.z : NULL,
-                    .extra = extra ? s->updates.extra : NULL},
-        .payload_n = s->payload_id.n,
-        .payload_id = s->payload_id.at,
-        .payload = s->payload.at,
-        .payload_len = s->payload_len.at,
-        .layers_n = s->layers_id.n,
-        .layers_id = s->layers_id.at,
-        .layers = s->layers.at,
-    };
-    k->p->full = false;
-    space->stats.deltas++;
-    if (sink->deliver != NULL) sink->deliver(sink->ctx, &delta);
-}
+/* ------------------------------------------------------------------------------------------------------------- the flush */
 
 /* Tells one player what differs. Returns whether work is left for it. */
 static bool serve(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info)
 {
-    struct aoi__scratch *s = space->scratch;
-    struct aoi__look k = {.space = space, .s = s, .p = p};
-    s->enters.n = 0;
-    s->payload_id.n = s->payload.n = s->payload_len.n = s->layers_id.n = s->layers.n = 0;
-    gather(&k);
-    emit_leaves(&k);
-    size_t must = AOI_DELTA_OVERHEAD + s->leave_id.n * sizeof(uint64_t) + s->updates.n * AOI_UPDATE_BYTES;
-    k.room = room > must ? room - must : 0;
-    if (p->full)
-        restate(&k);
-    else if (k.owed || space->state_serial > p->served)
-        emit_state(&k);
-    emit_enters(&k, &s->come);
-    remember(&k);
-    deliver(&k, info);
-    p->served = space->serial;
+    struct aoi__look k;
+    look_limited(&k, space, p, info);
+    limit_enters(&k);
+    aoi__emit(&k, room);
+    p->served = space->serial; /* also if work is left: enters that wait were not told, payloads and positions that wait are flagged in the view */
     return k.left;
 }
-
-/* ------------------------------------------------------------------------------------------------------------- the flush */
 
 /* Serials are 32-bit to keep the hot arrays small, and wrap after 4 billion flushes: then everything counts as changed at serial 1, which everybody
  * was told but players that were skipped. */
@@ -376,6 +504,7 @@ static void flush_range(struct aoi_space *space, uint32_t from, uint32_t to, str
             p->skipped = room == 0;
             if (p->skipped) {
                 space->stats.skipped++;
+                p->lost += space->messages.n;
                 info->pending = true;
                 continue;
             }
@@ -394,9 +523,12 @@ void aoi_flush(struct aoi_space *space, struct aoi_flush_info *info)
     info->pending = false;
     next_serial(space);
     aoi__settle(space);
+    aoi__messages_post(space);
     space->ops->resolve(space);
     uint32_t start = space->round < space->players.n ? space->round : 0; /* after the last one served: nobody starves */
     flush_range(space, start, space->players.n, info);
     flush_range(space, 0, start, info);
+    aoi__messages_clear(space);
+    if (aoi__observe_tell(space)) info->pending = true;
     space->changed = info->pending;
 }

@@ -25,6 +25,9 @@ void aoi_world_free(struct aoi_world *world)
 {
     while (world->spaces.n > 0) end_space(world, world->spaces.n - 1);
     array_clear(&world->spaces);
+    for (uint32_t i = 0; i < world->presences.n; i++) array_clear(&world->presences.at[i].spaces);
+    array_clear(&world->presences);
+    idmap_clear(&world->presence_map);
     free(world);
 }
 
@@ -60,29 +63,19 @@ struct aoi_space *aoi_space_find(const struct aoi_world *world, uint64_t id)
     return space != NULL && space->id == id ? space : NULL;
 }
 
-static bool same_settings(const struct aoi_settings *a, const struct aoi_settings *b)
-{
-    bool same = a->dimensions == b->dimensions && a->index == b->index && a->shape == b->shape && a->cell_size == b->cell_size &&
-                a->cell_range == b->cell_range && a->bounded == b->bounded && a->extra == b->extra && a->flush_ms == b->flush_ms &&
-                a->persistent == b->persistent;
-    if (!same || !a->bounded) return same;
-    for (uint32_t k = 0; k < a->dimensions; k++)
-        if (a->min[k] != b->min[k] || a->max[k] != b->max[k]) return false;
-    return true;
-}
-
 int aoi_space_create(struct aoi_world *world, aoi_owner owner, uint64_t id, const struct aoi_settings *settings, bool if_absent)
 {
     struct aoi_settings set = *settings;
     const char *why;
     if (id == 0 || aoi_settings_check(&set, &why) != AOI_OK) return AOI_EINVAL;
     const struct aoi_space *known = aoi_space_find(world, id);
-    if (known != NULL) return if_absent && same_settings(&known->set, &set) ? AOI_OK : AOI_EDUPSPACE;
+    if (known != NULL) return if_absent && aoi__settings_same(&known->set, &set) ? AOI_OK : AOI_EDUPSPACE;
     if (world->spaces.n >= world->limits.max_spaces) return AOI_ELIMIT;
+    struct aoi_space *space = aoi__space_new(world, owner, id, &set);
     uint32_t at = first_above(world, id);
     array_add(&world->spaces);
     memmove(&world->spaces.at[at + 1], &world->spaces.at[at], (world->spaces.n - 1 - at) * sizeof world->spaces.at[0]);
-    world->spaces.at[at] = aoi__space_new(world, owner, id, &set);
+    world->spaces.at[at] = space;
     return AOI_OK;
 }
 
@@ -98,13 +91,49 @@ int aoi_space_destroy(struct aoi_world *world, aoi_owner owner, bool admin, uint
     return AOI_OK;
 }
 
+void aoi__present(struct aoi_world *world, aoi_owner owner, uint64_t space)
+{
+    uint64_t key = (uint64_t)owner + 1;
+    uint32_t i = idmap_get(&world->presence_map, key);
+    if (i == IDMAP_NONE) {
+        i = world->presences.n;
+        *array_add(&world->presences) = (struct aoi__presence){.owner = owner};
+        idmap_put(&world->presence_map, key, i);
+    }
+    struct aoi__presence *here = &world->presences.at[i];
+    if (here->spaces.n == here->spaces.cap) { /* before it grows: let go of spaces that have ended */
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < here->spaces.n; k++)
+            if (aoi_space_find(world, here->spaces.at[k]) != NULL) here->spaces.at[n++] = here->spaces.at[k];
+        here->spaces.n = n;
+    }
+    *array_add(&here->spaces) = space;
+}
+
+static void owner_end_space(struct aoi_world *world, struct aoi_space *space, aoi_owner owner, bool tell)
+{
+    aoi__space_owner_end(space, owner, tell);
+    if (space->owner != owner || space->configured) return;
+    space->owner = 0;
+    if (!space->set.persistent) CHECK(aoi_space_destroy(world, 0, true, space->id) == AOI_OK);
+}
+
 void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell)
 {
-    for (uint32_t i = world->spaces.n; i-- > 0;) {
-        struct aoi_space *space = world->spaces.at[i];
-        aoi__space_owner_end(space, owner, tell);
-        if (space->owner != owner || space->configured) continue;
-        space->owner = 0;
-        if (!space->set.persistent) CHECK(aoi_space_destroy(world, 0, true, space->id) == AOI_OK);
+    uint32_t i = idmap_remove(&world->presence_map, (uint64_t)owner + 1);
+    if (i == IDMAP_NONE) return;
+    struct aoi__presence gone = world->presences.at[i];
+    array_swap_remove(&world->presences, i);
+    if (i < world->presences.n) idmap_put(&world->presence_map, (uint64_t)world->presences.at[i].owner + 1, i);
+    for (uint32_t k = 0; k < gone.spaces.n; k++) {
+        struct aoi_space *space = aoi_space_find(world, gone.spaces.at[k]);
+        if (space != NULL) owner_end_space(world, space, owner, tell);
     }
+    array_clear(&gone.spaces);
+}
+
+void aoi_world_on_change(struct aoi_world *world, void (*fn)(void *ctx, struct aoi_space *space), void *ctx)
+{
+    world->on_change = fn;
+    world->on_change_ctx = ctx;
 }

@@ -9,6 +9,7 @@
 #define ERRORS_MAX 1000     /* that an Ack carries */
 #define ERROR_ITEM_BYTES 32 /* of an error beside its text, at most */
 #define ACK_BYTES 64        /* of an Ack beside its errors, at most */
+#define ADMIN true          /* without tokens everybody is */
 
 struct batch {
     struct dispatch *dispatch;
@@ -48,16 +49,26 @@ static void count(struct batch *batch, uint64_t id, int status)
                    : "");
 }
 
+/* The cap of max_view, wherever it is set: false, and refused. */
+static bool view_fits(struct batch *batch, uint64_t id, uint32_t max_view)
+{
+    if (max_view <= AOI_MAX_VIEW) return true;
+    refuse(batch, id, CODEC_LIMIT_EXCEEDED, "max_view is 65536 at most");
+    return false;
+}
+
 static void create_space(struct batch *batch, const struct codec_command *command)
 {
     struct dispatch *d = batch->dispatch;
-    struct aoi_settings settings = command->u.create_space.settings;
-    const char *why;
-    if (aoi_settings_check(&settings, &why) != AOI_OK) {
+    const struct codec_create_space *create = command->u.create_space;
+    struct aoi_settings settings = create->settings;
+    const char *why = create->tiers_error;
+    if (!view_fits(batch, batch->space_id, settings.max_view)) return;
+    if (why != NULL || aoi_settings_check(&settings, &why) != AOI_OK) {
         refuse(batch, batch->space_id, CODEC_INVALID_ARGUMENT, why);
         return;
     }
-    int status = aoi_space_create(d->world, batch->session->owner, batch->space_id, &settings, command->u.create_space.if_absent);
+    int status = aoi_space_create(d->world, batch->session->owner, batch->space_id, &settings, create->if_absent);
     batch->space = aoi_space_find(d->world, batch->space_id);
     count(batch, batch->space_id, status);
 }
@@ -66,16 +77,27 @@ static void destroy_space(struct batch *batch, const struct codec_command *comma
 {
     (void)command;
     struct dispatch *d = batch->dispatch;
-    const bool admin = true; /* without tokens everybody is */
-    count(batch, batch->space_id, aoi_space_destroy(d->world, batch->session->owner, admin, batch->space_id));
+    count(batch, batch->space_id, aoi_space_destroy(d->world, batch->session->owner, ADMIN, batch->space_id));
     batch->space = aoi_space_find(d->world, batch->space_id);
+}
+
+static void set_space(struct batch *batch, const struct codec_command *command)
+{
+    const struct codec_set_space *set = command->u.set_space;
+    if (set->change.has_max_view && !view_fits(batch, batch->space_id, set->change.max_view)) return;
+    if (set->tiers_error != NULL) {
+        refuse(batch, batch->space_id, CODEC_INVALID_ARGUMENT, set->tiers_error);
+        return;
+    }
+    count(batch, batch->space_id, aoi_space_set(batch->space, batch->session->owner, ADMIN, &set->change));
+    flusher_rearm(batch->dispatch->flusher, batch->space);
 }
 
 static void add_entity(struct batch *batch, const struct codec_command *command)
 {
     const struct aoi_entity *entity = &command->u.add_entity.entity;
     uint32_t mode = command->u.add_entity.mode;
-    if (mode != AOI_ADD_NEW && mode != AOI_ADD_UPSERT)
+    if (mode != AOI_ADD_NEW && mode != AOI_ADD_UPSERT && mode != AOI_ADD_ADOPT)
         refuse(batch, entity->id, CODEC_INVALID_ARGUMENT, "unknown mode");
     else
         count(batch, entity->id, aoi_entity_add(batch->space, batch->session->owner, (enum aoi_add_mode)mode, entity));
@@ -129,10 +151,51 @@ static void set_payload(struct batch *batch, const struct codec_command *command
                                  (uint32_t)command->u.set_payload.payload_len));
 }
 
+static void set_appeal(struct batch *batch, const struct codec_command *command)
+{
+    uint64_t id = command->u.set_appeal.id;
+    count(batch, id, aoi_entity_set_appeal(batch->space, batch->session->owner, id, command->u.set_appeal.appeal));
+}
+
+static void set_priority(struct batch *batch, const struct codec_command *command)
+{
+    uint64_t id = command->u.set_priority.id;
+    count(batch, id, aoi_entity_set_priority(batch->space, batch->session->owner, id, command->u.set_priority.priority));
+}
+
+static void release(struct batch *batch, const struct codec_command *command)
+{
+    aoi_owner owner = batch->session->owner;
+    uint64_t session = command->u.release.to_session;
+    aoi_owner to = sessions_owner_of_id(batch->dispatch->sessions, session);
+    if (session != 0 && to == 0) {
+        refuse(batch, session, CODEC_INVALID_ARGUMENT, "there is no such session");
+        return;
+    }
+    const uint64_t *entity = command->u.release.entities, *player = command->u.release.players;
+    for (size_t i = 0; i < command->u.release.entity_n; i++) count(batch, entity[i], aoi_entity_release(batch->space, owner, entity[i], to));
+    for (size_t i = 0; i < command->u.release.player_n; i++) count(batch, player[i], aoi_player_release(batch->space, owner, player[i], to));
+}
+
+static void publish(struct batch *batch, const struct codec_command *command)
+{
+    const void *message = command->u.publish.message;
+    uint32_t len = (uint32_t)command->u.publish.message_len; /* inside a frame */
+    uint64_t entity = command->u.publish.entity;             /* 0 where it is a point or a box */
+    switch (command->u.publish.kind) {
+    case CODEC_PUBLISH_ENTITY: count(batch, entity, aoi_publish_from(batch->space, batch->session->owner, entity, message, len)); break;
+    case CODEC_PUBLISH_POINT:
+    case CODEC_PUBLISH_BOX: count(batch, 0, aoi_publish_at(batch->space, command->u.publish.min, command->u.publish.max, message, len)); break;
+    case CODEC_PUBLISH_NOWHERE: refuse(batch, 0, CODEC_UNSUPPORTED, "neither an entity, nor a point, nor a box"); break;
+    }
+}
+
 static void open_player(struct batch *batch, const struct codec_command *command)
 {
     uint64_t player = command->u.open_player.player;
-    count(batch, player, aoi_player_open(batch->space, batch->session->owner, player, command->u.open_player.mask));
+    const struct aoi_player_settings *settings = &command->u.open_player.settings;
+    if (!view_fits(batch, player, settings->max_view)) return;
+    count(batch, player, aoi_player_open(batch->space, batch->session->owner, player, settings));
 }
 
 static void close_player(struct batch *batch, const struct codec_command *command)
@@ -161,6 +224,16 @@ static void unsubscribe(struct batch *batch, const struct codec_command *command
     count(batch, about(status, player, entity), status);
 }
 
+static void override(struct batch *batch, const struct codec_command *command)
+{
+    uint64_t player = command->u.override.player, entity = command->u.override.entity;
+    uint32_t kind = command->u.override.kind;
+    if (kind != AOI_OVERRIDE_NONE && kind != AOI_OVERRIDE_HIDE && kind != AOI_OVERRIDE_SHOW)
+        refuse(batch, player, CODEC_INVALID_ARGUMENT, "unknown kind");
+    else
+        count(batch, player, aoi_player_override(batch->space, batch->session->owner, player, entity, (enum aoi_override)kind));
+}
+
 static void set_viewport(struct batch *batch, const struct codec_command *command)
 {
     uint64_t player = command->u.set_viewport.player;
@@ -175,7 +248,7 @@ static void clear_viewport(struct batch *batch, const struct codec_command *comm
 
 static void flush(struct batch *batch, const struct codec_command *command)
 {
-    deliver_closed(batch->dispatch->deliver); /* a player that was closed and opened again gets its last delta before its first */
+    deliver_waiting(batch->dispatch->deliver); /* a player that was closed and opened again gets its last delta before its first */
     batch->pending = flusher_flush(batch->dispatch->flusher, batch->space, command->u.flush.tag);
     batch->applied++;
 }
@@ -199,6 +272,12 @@ static const struct {
     [CODEC_SET_VIEWPORT] = {set_viewport, false},
     [CODEC_CLEAR_VIEWPORT] = {clear_viewport, false},
     [CODEC_FLUSH] = {flush, false},
+    [CODEC_SET_SPACE] = {set_space, false},
+    [CODEC_SET_APPEAL] = {set_appeal, false},
+    [CODEC_SET_PRIORITY] = {set_priority, false},
+    [CODEC_RELEASE] = {release, false},
+    [CODEC_OVERRIDE] = {override, false},
+    [CODEC_PUBLISH] = {publish, false},
 };
 
 static void run_command(struct batch *batch, const struct codec_command *command)
@@ -252,7 +331,6 @@ void dispatch_batch(struct dispatch *dispatch, struct session *session, const st
         batch.command = &frame->u.batch.commands[i];
         run_command(&batch, batch.command);
     }
-    if (batch.space != NULL) flusher_arm(dispatch->flusher, batch.space);
     send_ack(&batch, frame->seq);
-    deliver_closed(dispatch->deliver);
+    deliver_waiting(dispatch->deliver);
 }

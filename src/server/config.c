@@ -198,6 +198,16 @@ static int parse_bounds(const struct option *option, const char *text, void *fie
     return 0;
 }
 
+static int parse_tiers(const struct option *option, const char *text, void *field, char *err)
+{
+    (void)option;
+    struct aoi_tiers tiers;
+    const char *why;
+    if (aoi_tiers_parse(text, &tiers, &why) != AOI_OK) return fail(err, "%s", why);
+    *(struct aoi_tiers *)field = tiers;
+    return 0;
+}
+
 /* HOST:PORT, a numeric address or localhost; [HOST]:PORT for IPv6. */
 static int parse_listen(const struct option *option, const char *text, void *field, char *err)
 {
@@ -252,8 +262,13 @@ static const struct option options[] = {
     {"limits", "max_entities", parse_count, AT(max_entities), "1000000", 1, 1e8, "Entities of a space."},
     {"limits", "max_players", parse_count, AT(max_players), "1000000", 1, 1e8, "Players of a space."},
     {"limits", "max_units", parse_count, AT(max_units), "1024", 1, 1e6, "Subscriptions of a player."},
+    {"limits", "max_overrides", parse_count, AT(max_overrides), "1024", 0, 1e6, "Overrides of a player."},
     {"limits", "max_payload", parse_bytes32, AT(max_payload), "4KiB", 0, 32 * MIB,
      "The opaque bytes of an entity; max_frame_bytes must be 1 KiB more at least."},
+    {"limits", "max_message", parse_bytes32, AT(max_message), "4KiB", 0, 32 * MIB,
+     "The bytes of a published message; max_frame_bytes must be 1 KiB more at least."},
+    {"limits", "max_messages_per_flush", parse_count, AT(max_messages_per_flush), "10000", 0, 1e7,
+     "Messages published in a space between two flushes."},
     {"limits", "max_radius", parse_float, AT(max_radius), "0", 0, AOI_COORD_MAX, "The largest radius of an entity; 0: any."},
     {"limits", "query_page", parse_count, AT(query_page), "10000", 1, 1e6, "Items in one result; lowered so that a result fits in max_frame_bytes."},
     {"limits", "out_soft_bytes", parse_bytes, AT(out_soft_bytes), "4MiB", 8 * KIB, GIB,
@@ -276,6 +291,15 @@ static const struct option options[] = {
     {"space", "extra", parse_flag, SPACE_AT(settings.extra), "no", 0, 0, "Whether moves and deltas carry one opaque 32-bit word."},
     {"space", "flush_ms", parse_count, SPACE_AT(settings.flush_ms), "50", 0, DAY_MS,
      "Changes are told at most so much later; 0: only the Flush command flushes."},
+    {"space", "leave_margin", parse_float, SPACE_AT(settings.leave_margin), "0", 0, AOI_COORD_MAX,
+     "What was told stays until it is so much further away than it must be to enter."},
+    {"space", "min_stay_ms", parse_count, SPACE_AT(settings.min_stay_ms), "0", 0, DAY_MS, "What was told stays so long at least."},
+    {"space", "max_view", parse_count, SPACE_AT(settings.max_view), "0", 0, AOI_MAX_VIEW,
+     "A player sees so many entities at most, the best by rank; 0: no limit."},
+    {"space", "max_enter_per_flush", parse_count, SPACE_AT(settings.max_enter_per_flush), "0", 0, 1e9,
+     "A player is told of so many new entities in a flush at most; 0: of all."},
+    {"space", "update_tiers", parse_tiers, SPACE_AT(settings.tiers), "", 0, 0,
+     "Updates by distance: 30:1 60:2 *:4 are every flush within 30, every second within 60, else every fourth."},
 };
 enum { OPTIONS = sizeof options / sizeof *options };
 _Static_assert(OPTIONS <= 64, "`given` has a bit for each");
@@ -514,8 +538,11 @@ int config_check(struct config *config, char *err)
                     config->listen);
     if (config->max_payload + (uint64_t)1024 > config->max_frame_bytes)
         return fail(err, "max_frame_bytes must be at least 1 KiB more than max_payload");
-    if (config->out_soft_bytes < 2 * ((uint64_t)config->max_payload + 1024))
-        return fail(err, "out_soft_bytes must be at least twice max_payload and 1 KiB");
+    if (config->max_message + (uint64_t)1024 > config->max_frame_bytes)
+        return fail(err, "max_frame_bytes must be at least 1 KiB more than max_message");
+    uint64_t item = config->max_payload > config->max_message ? config->max_payload : config->max_message;
+    if (config->out_soft_bytes < 2 * (item + 1024))
+        return fail(err, "out_soft_bytes must be at least twice max_payload, or max_message if that is more, and 1 KiB");
     if (config->out_hard_bytes <= config->out_soft_bytes) return fail(err, "out_hard_bytes must be more than out_soft_bytes");
     uint64_t page_most = (config->max_frame_bytes - 128) / 32; /* a row takes 28 bytes, a Result's other fields less than 128 */
     if (config->query_page > page_most) config->query_page = (uint32_t)page_most;
@@ -533,7 +560,7 @@ void config_print_help(FILE *out)
             section = options[i].section;
             fprintf(out, "\n[%s]\n", is_space(&options[i]) ? "space NAME-or-ID" : section);
         }
-        fprintf(out, "  %-17s %-15s %s\n", options[i].name, options[i].fallback, options[i].help);
+        fprintf(out, "  %-22s %-15s %s\n", options[i].name, options[i].fallback, options[i].help);
     }
 }
 

@@ -260,10 +260,9 @@ static void end_session(struct conn *conn)
     buf_clear(&conn->in);
     if (conn->session.owner != 0 && !server->draining) {
         aoi_owner_end(server->world, conn->session.owner, true);
-        flusher_arm_all(&server->flusher);
-        deliver_closed(&server->deliver);
+        deliver_waiting(&server->deliver);
     }
-    session_release(&server->sessions, &conn->session);
+    session_release(&server->sessions, &conn->session, server->draining);
 }
 
 static bool waits_to_close(const struct conn *conn)

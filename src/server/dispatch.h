@@ -25,6 +25,7 @@ struct dispatch {
     struct aoi_rows rows;
     ARRAY(struct codec_error_item) errors;
     ARRAY(struct codec_space_info) spaces;
+    ARRAY(uint32_t) counts; /* of a raster */
 };
 
 /* The pointers are set by the caller. */
@@ -34,7 +35,7 @@ void dispatch_clear(struct dispatch *dispatch);
 /* One frame's bytes, without the length. Replies go to the session's outbox; afterwards the session may be CLOSING. */
 void dispatch_frame(struct dispatch *dispatch, struct session *session, const void *bytes, size_t len);
 
-/* commands.c: a batch's commands, one by one; then its Ack, then the closed deltas. */
+/* commands.c: a batch's commands, one by one; then its Ack, then closed deltas and Lost. */
 void dispatch_batch(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame);
 /* queries.c: the Result, or the Error. */
 void dispatch_query(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame);

@@ -149,10 +149,10 @@ static const char *limit_fault(struct dispatch *d, aoi_owner owner, struct aoi_s
 static const char *settings_fault(struct dispatch *d, const struct aoi_space *space, const struct codec_command *command)
 {
     static const char *const indexes[] = {"?", "grid", "crosslist"}, *const shapes[] = {"?", "box", "sphere", "cells"};
-    struct aoi_settings want = command->u.create_space.settings;
+    struct aoi_settings want = command->u.create_space->settings;
     const struct aoi_settings *is = aoi_space_settings(space);
     const char *why;
-    if (!command->u.create_space.if_absent) return "the space exists already; with if_absent that is no error where its settings are equal";
+    if (!command->u.create_space->if_absent) return "the space exists already; with if_absent that is no error where its settings are equal";
     if (aoi_settings_check(&want, &why) != AOI_OK) return why;
     if (is->dimensions != want.dimensions) return say(d, "the space exists with dimensions %u, not %u", is->dimensions, want.dimensions);
     if (is->index != want.index) return say(d, "the space exists with index %s, not %s", indexes[is->index], indexes[want.index]);
@@ -166,9 +166,15 @@ static const char *settings_fault(struct dispatch *d, const struct aoi_space *sp
                        (double)is->max[a], (double)want.min[a], (double)want.max[a]);
     if (is->extra != want.extra) return is->extra ? "the space exists with extra, not without" : "the space exists without extra";
     if (is->flush_ms != want.flush_ms) return say(d, "the space exists with flush_ms %u, not %u", is->flush_ms, want.flush_ms);
+    if (is->leave_margin != want.leave_margin)
+        return say(d, "the space exists with leave_margin %.9g, not %.9g", (double)is->leave_margin, (double)want.leave_margin);
+    if (is->min_stay_ms != want.min_stay_ms) return say(d, "the space exists with min_stay_ms %u, not %u", is->min_stay_ms, want.min_stay_ms);
+    if (is->max_view != want.max_view) return say(d, "the space exists with max_view %u, not %u", is->max_view, want.max_view);
+    if (is->max_enter_per_flush != want.max_enter_per_flush)
+        return say(d, "the space exists with max_enter_per_flush %u, not %u", is->max_enter_per_flush, want.max_enter_per_flush);
     if (is->persistent != want.persistent)
         return is->persistent ? "the space exists as a persistent one" : "the space exists, but not as a persistent one";
-    return NULL;
+    return "the space exists with other update_tiers";
 }
 
 const char *explain_command(struct dispatch *dispatch, const struct session *session, struct aoi_space *space, const struct codec_command *command,

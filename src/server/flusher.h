@@ -13,17 +13,17 @@ struct flusher {
     void *after_ctx;
 };
 
-/* Takes the user words of the world's spaces, and its on_space_end. */
+/* Takes the user words of the world's spaces, its on_space_end and its on_change: from now on a change in a quiet space starts its timer. */
 void flusher_init(struct flusher *flusher, uv_loop_t *loop, struct aoi_world *world, void (*after)(void *ctx), void *after_ctx);
 
-/* Something may have changed in the space: if it has, and no timer runs, one starts. */
-void flusher_arm(struct flusher *flusher, struct aoi_space *space);
-void flusher_arm_all(struct flusher *flusher);
+/* flush_ms of the space was changed: a flush that is due never comes later for that, and not at all where only the Flush command flushes. */
+void flusher_rearm(struct flusher *flusher, struct aoi_space *space);
 /* The Flush command: flushes now, and disarms or, if work is left, arms anew. Returns whether work is left. */
 bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t tag);
-/* Flushes every timed space in which there is something to flush. */
+/* The end is near: flushes every timed space in which there is something to flush; neither tiers nor budgets hold anything back. */
 void flusher_flush_all(struct flusher *flusher);
 
 uint64_t flusher_time_us(void); /* wall clock, microseconds since 1970 */
+uint64_t flusher_now_ms(void);  /* a clock that never goes back */
 
 #endif

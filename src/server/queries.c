@@ -1,18 +1,20 @@
-/* queries.c: a table of queries with a handler each: positions of now, and what was told. */
+/* queries.c: a table of queries with a handler each: positions of now, what was told, and why. */
 #include "server/dispatch.h"
 
 #include <string.h>
 
 #include "server/explain.h"
 
-#define SPACE_INFO_BYTES 160 /* of a SpaceInfo, at most */
-#define RESULT_BYTES 64      /* of a Result beside its items, at most */
+#define SPACE_INFO_BYTES (192 + AOI_TIERS_TEXT) /* of a SpaceInfo, at most */
+#define RESULT_BYTES 64                         /* of a Result beside its items, at most */
+#define COUNT_BYTES 5                           /* of a field of a raster, at most */
 
 struct query {
     struct dispatch *dispatch;
     const struct codec_query *ask;
     struct aoi_space *space;
     struct codec_result result;
+    const char *why; /* what to say of a refusal; NULL: what the code says */
 };
 
 /* 0, or an AOI_E...; then the result counts for nothing. */
@@ -76,6 +78,56 @@ static int ask_view(struct query *query)
     return status;
 }
 
+static int ask_nearest(struct query *query)
+{
+    const struct codec_query *ask = query->ask;
+    if (ask->k == 0) return AOI_EINVAL;
+    if (ask->k > query->dispatch->config->query_page) {
+        query->why = "k is query_page at most";
+        return AOI_ELIMIT;
+    }
+    int status = aoi_query_nearest(query->space, ask->center, ask->radius, ask->layers, ask->k, &query->dispatch->rows);
+    entities(query);
+    return status;
+}
+
+static int ask_observers(struct query *query)
+{
+    struct aoi_rows *rows = &query->dispatch->rows;
+    query->result.kind = CODEC_RESULT_VIEW;
+    int status = aoi_query_observers(query->space, query->ask->id, query->ask->cursor, page(query), rows);
+    query->result.rows = *rows;
+    return status;
+}
+
+static int ask_density(struct query *query)
+{
+    const struct codec_query *ask = query->ask;
+    struct dispatch *d = query->dispatch;
+    if (!ask->has_box) return AOI_EINVAL;
+    if (ask->columns < 1 || ask->columns > AOI_RASTER_MAX || ask->rows < 1 || ask->rows > AOI_RASTER_MAX) {
+        query->why = "a raster has 1 to 256 columns and rows";
+        return AOI_EINVAL;
+    }
+    size_t fields = (size_t)ask->columns * ask->rows;
+    if (RESULT_BYTES + fields * COUNT_BYTES > d->config->max_frame_bytes) {
+        query->why = "the raster would not fit in max_frame_bytes";
+        return AOI_ELIMIT;
+    }
+    array_reserve(&d->counts, fields);
+    query->result.kind = CODEC_RESULT_DENSITY;
+    query->result.columns = ask->columns;
+    query->result.raster_rows = ask->rows;
+    query->result.counts = d->counts.at;
+    return aoi_query_density(query->space, ask->min, ask->max, ask->layers, ask->columns, ask->rows, d->counts.at);
+}
+
+static int ask_why(struct query *query)
+{
+    query->result.kind = CODEC_RESULT_WHY;
+    return aoi_query_why(query->space, query->ask->player, query->ask->id, flusher_now_ms(), &query->result.why);
+}
+
 static int ask_stats(struct query *query)
 {
     const struct dispatch *d = query->dispatch;
@@ -133,9 +185,10 @@ static const struct {
     query_handler *run;
     bool spaceless; /* does not need a space */
 } queries[CODEC_QUERIES] = {
-    [CODEC_QUERY_AABB] = {ask_aabb, false},         [CODEC_QUERY_RADIUS] = {ask_radius, false}, [CODEC_QUERY_COUNT] = {ask_count, false},
-    [CODEC_QUERY_GET_ENTITY] = {ask_entity, false}, [CODEC_QUERY_VIEW] = {ask_view, false},     [CODEC_QUERY_STATS] = {ask_stats, true},
-    [CODEC_QUERY_LIST_SPACES] = {ask_spaces, true},
+    [CODEC_QUERY_AABB] = {ask_aabb, false},         [CODEC_QUERY_RADIUS] = {ask_radius, false},   [CODEC_QUERY_COUNT] = {ask_count, false},
+    [CODEC_QUERY_GET_ENTITY] = {ask_entity, false}, [CODEC_QUERY_VIEW] = {ask_view, false},       [CODEC_QUERY_STATS] = {ask_stats, true},
+    [CODEC_QUERY_LIST_SPACES] = {ask_spaces, true}, [CODEC_QUERY_NEAREST] = {ask_nearest, false}, [CODEC_QUERY_OBSERVERS] = {ask_observers, false},
+    [CODEC_QUERY_DENSITY] = {ask_density, false},   [CODEC_QUERY_WHY] = {ask_why, false},
 };
 
 void dispatch_query(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
@@ -151,7 +204,8 @@ void dispatch_query(struct dispatch *dispatch, struct session *session, const st
         code = -queries[kind].run(&query);
 
     if (code != CODEC_OK) {
-        session_send_error(dispatch->sessions, session, frame->seq, code, explain_query(dispatch, query.space, query.ask, code));
+        session_send_error(dispatch->sessions, session, frame->seq, code,
+                           query.why != NULL ? query.why : explain_query(dispatch, query.space, query.ask, code));
     } else if (frame->seq != 0) {
         session_send(dispatch->sessions, session,
                      &(struct codec_server_frame){.reply_to = frame->seq, .kind = CODEC_RESULT, .u.result = query.result});

@@ -148,7 +148,10 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
                                       .max_players = config->max_players,
                                       .max_units = config->max_units,
                                       .max_payload = config->max_payload,
-                                      .max_radius = config->max_radius};
+                                      .max_radius = config->max_radius,
+                                      .max_overrides = config->max_overrides,
+                                      .max_message = config->max_message,
+                                      .max_messages = config->max_messages_per_flush};
     const struct aoi_sink sink = deliver_sink(&server->deliver);
     server->world = aoi_world_new(&limits, &sink);
     flusher_init(&server->flusher, loop, server->world, settle, server);

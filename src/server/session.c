@@ -30,6 +30,7 @@ void sessions_clear(struct sessions *sessions)
     array_clear(&sessions->by_owner);
     array_clear(&sessions->free_owners);
     array_clear(&sessions->touched);
+    idmap_clear(&sessions->by_id);
 }
 
 struct session *sessions_of_owner(const struct sessions *sessions, aoi_owner owner)
@@ -43,6 +44,12 @@ uint64_t sessions_id_of_owner(const struct sessions *sessions, aoi_owner owner)
     return session == NULL ? 0 : session->id;
 }
 
+aoi_owner sessions_owner_of_id(const struct sessions *sessions, uint64_t id)
+{
+    uint32_t owner = id == 0 ? IDMAP_NONE : idmap_get(&sessions->by_id, id);
+    return owner == IDMAP_NONE ? 0 : owner;
+}
+
 void session_accept(struct sessions *sessions, struct session *session)
 {
     CHECK(session->state == SESSION_HELLO_WAIT);
@@ -54,14 +61,16 @@ void session_accept(struct sessions *sessions, struct session *session)
     }
     sessions->by_owner.at[session->owner - 1] = session;
     session->id = ++sessions->last_id;
+    idmap_put(&sessions->by_id, session->id, session->owner);
     session->state = SESSION_READY;
 }
 
-void session_release(struct sessions *sessions, struct session *session)
+void session_release(struct sessions *sessions, struct session *session, bool owns)
 {
     if (session->owner == 0) return;
     sessions->by_owner.at[session->owner - 1] = NULL;
-    *array_add(&sessions->free_owners) = session->owner;
+    if (!owns) *array_add(&sessions->free_owners) = session->owner;
+    idmap_remove(&sessions->by_id, session->id);
     session->owner = 0;
 }
 

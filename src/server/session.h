@@ -3,6 +3,7 @@
 #define AOI_SERVER_SESSION_H
 
 #include "base/array.h"
+#include "base/idmap.h"
 #include "core/aoi.h"
 #include "server/metrics.h"
 #include "server/outbox.h"
@@ -32,6 +33,7 @@ struct sessions {
     struct metrics *metrics;
     session_list by_owner; /* owner - 1 -> session; NULL: the number is free */
     ARRAY(aoi_owner) free_owners;
+    struct idmap by_id; /* id on the wire -> owner */
     uint64_t last_id;
     session_list touched; /* to be looked at when the current callback is done: bytes to write, or a closing */
 };
@@ -43,10 +45,12 @@ void sessions_clear(struct sessions *sessions);
 struct session *sessions_of_owner(const struct sessions *sessions, aoi_owner owner);
 uint64_t sessions_id_of_owner(const struct sessions *sessions, aoi_owner owner); /* 0: of nobody */
 
+aoi_owner sessions_owner_of_id(const struct sessions *sessions, uint64_t id); /* 0: there is no such session */
+
 /* Hello was accepted: HELLO_WAIT -> READY, with an id and an owner number. */
 void session_accept(struct sessions *sessions, struct session *session);
-/* Its owner number may be used again. Nothing may be owned by it any more. */
-void session_release(struct sessions *sessions, struct session *session);
+/* It owns nothing any more, and its owner number may be used again; or, owns: what it owned lives on, so that nobody else may get the number. */
+void session_release(struct sessions *sessions, struct session *session, bool owns);
 
 /* Something was put into its outbox, or its state changed. */
 void session_touch(struct sessions *sessions, struct session *session);

@@ -28,14 +28,25 @@ static const struct verb {
     {"spaces", "", "list the spaces with their settings", aoictl_spaces},
     {"create", "SPACE [SETTING=VALUE]...", "make a space; it stays (persistent=no: until aoictl ends)", aoictl_create},
     {"destroy", "SPACE", "end a space", aoictl_destroy},
-    {"add", "SPACE ID X,Y[,Z] [FIELD=VALUE]...", "add an entity: radius, layers, extra, payload, upsert=yes", aoictl_add},
+    {"add", "SPACE ID X,Y[,Z] [FIELD=VALUE]...", "add an entity: see the fields below", aoictl_add},
     {"move", "SPACE ID X,Y[,Z] [extra=N]", "move an entity", aoictl_move},
-    {"set", "SPACE ID FIELD=VALUE...", "change radius, layers, payload", aoictl_set},
+    {"set", "SPACE ID FIELD=VALUE...", "change radius, layers, payload, appeal, priority", aoictl_set},
     {"remove", "SPACE ID...", "remove entities", aoictl_remove},
     {"flush", "SPACE [TAG]", "tell every player now what has changed", aoictl_flush},
+    {"set-space", "SPACE SETTING=VALUE...", "change what can be changed of a space: see the settings below", aoictl_set_space},
+    {"player", "SPACE PLAYER [SETTING=VALUE]...", "open a player or change it: unit=ID self=ID box=BOX, and settings", aoictl_player},
+    {"override", "SPACE PLAYER ENTITY hide|show|none", "what a player sees in spite of the rules", aoictl_override},
+    {"publish", "SPACE from ID TEXT", "tell a message to the players that see an entity", aoictl_publish},
+    {"", "SPACE at X,Y[,Z] TEXT | box BOX TEXT", "... to the players that look there", NULL},
+    {"release", "SPACE entity|player ID... [to=SESSION]", "another connection may take it over", aoictl_release},
+    {"adopt", "SPACE ID...", "take over entities that were released", aoictl_adopt},
+    {"why", "SPACE PLAYER ENTITY", "why a player sees an entity, or not", aoictl_why},
     {"query", "SPACE box BOX [layers=BITS]", "entities in X0,Y0,X1,Y1 (3D: X0,Y0,Z0,X1,Y1,Z1)", aoictl_query},
     {"", "SPACE radius X,Y[,Z] R [layers=BITS]", "entities at most R away", NULL},
     {"", "SPACE count BOX [layers=BITS]", "how many entities, and how many players look there", NULL},
+    {"", "SPACE nearest X,Y[,Z] K [max=D] [layers=]", "the K nearest entities, nearest first", NULL},
+    {"", "SPACE density BOX COLUMNSxROWS [layers=]", "how many where: a raster", NULL},
+    {"", "SPACE observers ID", "the players that were told of an entity", NULL},
     {"", "SPACE entity ID", "everything about one entity", NULL},
     {"", "SPACE view PLAYER", "what a player was told it sees", NULL},
     {"watch", "SPACE --unit ID | --box BOX", "print deltas as they come: --include-self --player ID --for SECONDS --count LINES", aoictl_watch},
@@ -47,7 +58,7 @@ static void print_help(FILE *out)
 {
     fprintf(out, "usage: aoictl [--address HOST:PORT] [--timeout MS] [--hold] VERB ...\n"
                  "       aoictl [...] -          verbs from standard input, one a line\n\n");
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) fprintf(out, "  %-7s %-37s %s\n", verbs[i].name, verbs[i].words, verbs[i].help);
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) fprintf(out, "  %-9s %-41s %s\n", verbs[i].name, verbs[i].words, verbs[i].help);
     fprintf(
         out,
         "\n"
@@ -55,7 +66,10 @@ static void print_help(FILE *out)
         "  --timeout MS          how long to wait for an answer; %d if not given\n"
         "  --hold                when all is done, stay connected until Ctrl-C\n\n"
         "Settings of create: dimensions=2|3 index=grid|crosslist shape=box|sphere|cells cell_size=N cell_range=N bounds=BOX extra=yes flush_ms=N\n"
-        "persistent=no if_absent=yes.\n\n"
+        "persistent=no if_absent=yes, and, also of set-space: leave_margin=N min_stay_ms=N max_view=N max_enter_per_flush=N update_tiers=\"30:1 60:2 "
+        "*:4\".\n"
+        "Settings of a player, also of watch: mask=BITS max_view=N leave_margin=N max_enter_per_flush=N presence_only=yes take_over=yes.\n"
+        "Fields of add: radius=N layers=BITS extra=N payload=TEXT appeal=N priority=N report_observed=yes upsert=yes.\n\n"
         "An entity belongs to the connection that added it: only that connection may move or remove it, and it goes when the connection ends. So "
         "add\n"
         "with --hold, or give everything to one aoictl through standard input.\n\n"
@@ -64,6 +78,7 @@ static void print_help(FILE *out)
         "  aoictl --hold add 1 42 3,4 radius=50 &     an entity that stays until this aoictl is stopped\n"
         "  aoictl query 1 box 0,0,10,10\n"
         "  aoictl watch 1 --unit 42                   what entity 42 sees, as it changes\n"
+        "  aoictl why 1 1000 7                        why player 1000 sees entity 7, or not\n"
         "  printf '%%s\\n' 'add 1 7 0,0' 'sleep 1' 'move 1 7 5,5' 'sleep 1' | aoictl -\n"
         "  aoictl replay town.csv.xz --space 1 --speed 20 --radius 150\n",
         DEFAULT_TIMEOUT_MS);
@@ -245,7 +260,7 @@ static int run(struct aoictl *ctl, int n, char **words)
         .address = ctl->address,
         .client_name = "aoictl",
         .timeout_ms = (uint32_t)ctl->timeout_ms,
-        .handlers = {.ctx = ctl, .ack = on_ack, .delta = aoictl_on_delta},
+        .handlers = {.ctx = ctl, .ack = on_ack, .delta = aoictl_on_delta, .observed = aoictl_on_observed, .lost = aoictl_on_lost},
     };
     ctl->c = libaoi_connect(&options, error, sizeof error);
     if (!ctl->c) return aoictl_failed(ctl, "%s", error);

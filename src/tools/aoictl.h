@@ -30,6 +30,7 @@ typedef int aoictl_verb(struct aoictl *ctl, int n, char **words);
 aoictl_verb aoictl_ping, aoictl_stats, aoictl_spaces, aoictl_query;
 aoictl_verb aoictl_create, aoictl_destroy, aoictl_add, aoictl_move, aoictl_set, aoictl_remove, aoictl_flush, aoictl_sleep;
 aoictl_verb aoictl_watch, aoictl_replay;
+aoictl_verb aoictl_set_space, aoictl_player, aoictl_override, aoictl_publish, aoictl_release, aoictl_adopt, aoictl_why;
 
 extern volatile sig_atomic_t aoictl_stop; /* a signal asks to end */
 
@@ -46,6 +47,10 @@ int aoictl_linger(struct aoictl *ctl, double seconds);
 const char *aoictl_advice(int code);
 /* The delta handler of the connection. */
 void aoictl_on_delta(void *ctx, const struct libaoi_delta *delta);
+/* Notices for whoever owns things: printed, one a line. */
+void aoictl_on_observed(void *ctx, uint64_t space, bool observed, size_t n, const uint64_t *id);
+void aoictl_on_lost(void *ctx, uint64_t space, bool players, size_t n, const uint64_t *id);
+void aoictl_print_rows(const struct libaoi_rows *rows);
 /* Counts the refusals of an ack, and prints the first few of all. */
 void aoictl_tally(struct aoictl_tally *tally, const struct aoictl *ctl, const struct libaoi_ack *ack);
 void aoictl_print_payload(const void *payload, size_t len); /* "...", what is not printable as \xNN */
@@ -58,6 +63,12 @@ bool aoictl_parse_double(const struct aoictl *ctl, const char *what, const char 
 bool aoictl_parse_point(const struct aoictl *ctl, const char *word, float out[3]);               /* X,Y or X,Y,Z */
 bool aoictl_parse_box(const struct aoictl *ctl, const char *word, float min[3], float max[3]);   /* X0,Y0,X1,Y1 or with Z0 and Z1 */
 bool aoictl_parse_flag(const struct aoictl *ctl, const char *what, const char *word, bool *out); /* yes or no */
+/* Whether the word is a setting of a space that can change, NAME=VALUE; then it is in *s and in *which, or a fault was printed and *good is false. */
+bool aoictl_is_rule(const struct aoictl *ctl, const char *word, struct libaoi_settings *s, uint32_t *which, bool *good);
+/* Likewise, for a setting of a player. */
+bool aoictl_is_player_setting(const struct aoictl *ctl, const char *word, struct libaoi_player *s, bool *good);
+/* Whether words[0] is a query about what is seen; then it was asked. */
+bool aoictl_is_sight_query(struct aoictl *ctl, uint64_t space, uint32_t layers, int n, char **words, int *status);
 /* The value of NAME=VALUE or --NAME=VALUE if that is the name, else NULL. */
 const char *aoictl_option(const char *word, const char *name);
 

@@ -20,6 +20,9 @@ static bool parse_name(const struct aoictl *ctl, const char *what, const char *w
 static bool parse_setting(const struct aoictl *ctl, const char *word, struct libaoi_settings *s, bool *if_absent)
 {
     const char *v;
+    uint32_t which = 0;
+    bool good = false;
+    if (aoictl_is_rule(ctl, word, s, &which, &good)) return good;
     if ((v = aoictl_option(word, "dimensions"))) return aoictl_parse_u32(ctl, "dimensions", v, &s->dimensions);
     if ((v = aoictl_option(word, "index"))) return parse_name(ctl, "index", v, "grid", "crosslist", NULL, &s->index);
     if ((v = aoictl_option(word, "shape"))) return parse_name(ctl, "shape", v, "box", "sphere", "cells", &s->shape);
@@ -30,11 +33,12 @@ static bool parse_setting(const struct aoictl *ctl, const char *word, struct lib
         return aoictl_parse_box(ctl, v, s->min, s->max);
     }
     if ((v = aoictl_option(word, "extra"))) return aoictl_parse_flag(ctl, "extra", v, &s->extra);
-    if ((v = aoictl_option(word, "flush_ms"))) return aoictl_parse_u32(ctl, "flush_ms", v, &s->flush_ms);
     if ((v = aoictl_option(word, "persistent"))) return aoictl_parse_flag(ctl, "persistent", v, &s->persistent);
     if ((v = aoictl_option(word, "if_absent"))) return aoictl_parse_flag(ctl, "if_absent", v, if_absent);
     aoictl_bad_usage(
-        ctl, "unknown setting \"%s\"; they are dimensions, index, shape, cell_size, cell_range, bounds, extra, flush_ms, persistent, if_absent",
+        ctl,
+        "unknown setting \"%s\"; they are dimensions, index, shape, cell_size, cell_range, bounds, extra, flush_ms, persistent, if_absent, "
+        "leave_margin, min_stay_ms, max_view, max_enter_per_flush, update_tiers",
         word);
     return false;
 }
@@ -48,7 +52,7 @@ int aoictl_create(struct aoictl *ctl, int n, char **words)
     if (!aoictl_parse_id(ctl, "space", words[0], &space)) return AOICTL_USAGE;
     for (int i = 1; i < n; i++)
         if (!parse_setting(ctl, words[i], &settings, &if_absent)) return AOICTL_USAGE;
-    libaoi_create_space(ctl->c, space, &settings, if_absent);
+    if (libaoi_create_space(ctl->c, space, &settings, if_absent)) return aoictl_call_failed(ctl);
     ctl->made |= !settings.persistent;
     return aoictl_settle(ctl);
 }
@@ -68,13 +72,15 @@ int aoictl_destroy(struct aoictl *ctl, int n, char **words)
 /* upsert NULL: of an entity that is there, of which radius, layers and payload can be set. */
 static bool parse_field(const struct aoictl *ctl, const char *word, struct libaoi_entity *e, bool *upsert)
 {
-    const char *v;
+    const char *v, *appeal = aoictl_option(word, "appeal");
     double number;
-    if ((v = aoictl_option(word, "radius"))) {
-        if (!aoictl_parse_double(ctl, "radius", v, &number)) return false;
-        e->radius = (float)number;
+    if (appeal || (v = aoictl_option(word, "radius"))) {
+        if (!aoictl_parse_double(ctl, appeal ? "appeal" : "radius", appeal ? appeal : v, &number)) return false;
+        *(appeal ? &e->appeal : &e->radius) = (float)number;
         return true;
     }
+    if ((v = aoictl_option(word, "priority"))) return aoictl_parse_u32(ctl, "priority", v, &e->priority);
+    if ((v = aoictl_option(word, "report_observed"))) return aoictl_parse_flag(ctl, "report_observed", v, &e->report_observed);
     if ((v = aoictl_option(word, "layers"))) return aoictl_parse_u32(ctl, "layers", v, &e->layers);
     if (upsert && (v = aoictl_option(word, "extra"))) return aoictl_parse_u32(ctl, "extra", v, &e->extra);
     if (upsert && (v = aoictl_option(word, "upsert"))) return aoictl_parse_flag(ctl, "upsert", v, upsert);
@@ -83,8 +89,8 @@ static bool parse_field(const struct aoictl *ctl, const char *word, struct libao
         e->payload_len = strlen(v);
         return true;
     }
-    aoictl_bad_usage(ctl, "unknown field \"%s\"; they are radius, layers, %s", word,
-                     upsert ? "extra, payload, upsert" : "payload (extra goes with move)");
+    aoictl_bad_usage(ctl, "unknown field \"%s\"; they are radius, layers, appeal, priority, %s", word,
+                     upsert ? "extra, payload, report_observed, upsert" : "payload (extra goes with move)");
     return false;
 }
 
@@ -93,7 +99,9 @@ int aoictl_add(struct aoictl *ctl, int n, char **words)
     uint64_t space;
     bool upsert = false;
     struct libaoi_entity e = {0};
-    if (n < 3) return aoictl_bad_usage(ctl, "add SPACE ID X,Y[,Z] [radius=R] [layers=BITS] [extra=N] [payload=TEXT] [upsert=yes]");
+    if (n < 3)
+        return aoictl_bad_usage(
+            ctl, "add SPACE ID X,Y[,Z] [FIELD=VALUE]..., of radius, layers, extra, payload, appeal, priority, report_observed, upsert");
     if (!aoictl_parse_id(ctl, "space", words[0], &space) || !aoictl_parse_id(ctl, "entity", words[1], &e.id) ||
         !aoictl_parse_point(ctl, words[2], e.pos))
         return AOICTL_USAGE;
@@ -122,7 +130,7 @@ int aoictl_move(struct aoictl *ctl, int n, char **words)
 int aoictl_set(struct aoictl *ctl, int n, char **words)
 {
     uint64_t space, id;
-    if (n < 3) return aoictl_bad_usage(ctl, "set SPACE ID [radius=R] [layers=BITS] [payload=TEXT]");
+    if (n < 3) return aoictl_bad_usage(ctl, "set SPACE ID [radius=R] [layers=BITS] [payload=TEXT] [appeal=A] [priority=N]");
     if (!aoictl_parse_id(ctl, "space", words[0], &space) || !aoictl_parse_id(ctl, "entity", words[1], &id)) return AOICTL_USAGE;
     for (int i = 2; i < n; i++) {
         struct libaoi_entity e = {0};
@@ -131,6 +139,10 @@ int aoictl_set(struct aoictl *ctl, int n, char **words)
             libaoi_set_radius(ctl->c, space, id, e.radius);
         else if (aoictl_option(words[i], "layers"))
             libaoi_set_layers(ctl->c, space, id, e.layers);
+        else if (aoictl_option(words[i], "appeal"))
+            libaoi_set_appeal(ctl->c, space, id, e.appeal);
+        else if (aoictl_option(words[i], "priority"))
+            libaoi_set_priority(ctl->c, space, id, e.priority);
         else if (libaoi_set_payload(ctl->c, space, id, e.payload, e.payload_len))
             return aoictl_call_failed(ctl);
     }

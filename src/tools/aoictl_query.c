@@ -41,28 +41,30 @@ int aoictl_stats(struct aoictl *ctl, int n, char **words)
         uint64_t value;
         bool daemon; /* of the whole daemon only */
     } lines[] = {
-        {"spaces", s.spaces, false},
-        {"entities", s.entities, false},
-        {"players", s.players, false},
-        {"pairs", s.pairs, false},
-        {"flushes", s.flushes, false},
-        {"enters", s.enters, false},
-        {"leaves", s.leaves, false},
-        {"updates", s.updates, false},
-        {"deltas", s.deltas, false},
-        {"skipped", s.skipped, false},
-        {"moves", s.moves, false},
-        {"errors", s.errors, true},
-        {"memory_bytes", s.memory_bytes, false},
-        {"uptime_ms", s.uptime_ms, true},
-        {"connections", s.connections, true},
-        {"frames_in", s.frames_in, true},
-        {"bytes_in", s.bytes_in, true},
+        {"spaces", s.spaces, false},      {"entities", s.entities, false},
+        {"players", s.players, false},    {"pairs", s.pairs, false},
+        {"flushes", s.flushes, false},    {"enters", s.enters, false},
+        {"leaves", s.leaves, false},      {"updates", s.updates, false},
+        {"deltas", s.deltas, false},      {"skipped", s.skipped, false},
+        {"moves", s.moves, false},        {"messages", s.messages, false},
+        {"errors", s.errors, true},       {"memory_bytes", s.memory_bytes, false},
+        {"uptime_ms", s.uptime_ms, true}, {"connections", s.connections, true},
+        {"frames_in", s.frames_in, true}, {"bytes_in", s.bytes_in, true},
         {"bytes_out", s.bytes_out, true},
     };
     for (size_t i = space ? 1 : 0; i < sizeof lines / sizeof *lines; i++)
         if (!space || !lines[i].daemon) printf("%-12s %" PRIu64 "\n", lines[i].name, lines[i].value);
     return AOICTL_OK;
+}
+
+/* Those rules of a space that are not at their defaults, which are none. */
+static void print_rules(const struct libaoi_settings *s)
+{
+    if (s->leave_margin > 0) printf(" leave_margin=%.9g", (double)s->leave_margin);
+    if (s->min_stay_ms) printf(" min_stay_ms=%u", s->min_stay_ms);
+    if (s->max_view) printf(" max_view=%u", s->max_view);
+    if (s->max_enter_per_flush) printf(" max_enter_per_flush=%u", s->max_enter_per_flush);
+    if (s->update_tiers[0]) printf(" update_tiers=\"%s\"", s->update_tiers);
 }
 
 int aoictl_spaces(struct aoictl *ctl, int n, char **words)
@@ -81,9 +83,11 @@ int aoictl_spaces(struct aoictl *ctl, int n, char **words)
             printf("%-8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %4u %-9s %-6s %9g %8u  ", list[i].id, list[i].entities, list[i].players, s->dimensions,
                    indexes[s->index <= 2 ? s->index : 0], shapes[s->shape <= 3 ? s->shape : 0], s->cell_size, s->flush_ms);
             if (list[i].owner_session)
-                printf("session %" PRIu64 "%s\n", list[i].owner_session, s->persistent ? ", persistent" : "");
+                printf("session %" PRIu64 "%s", list[i].owner_session, s->persistent ? ", persistent" : "");
             else
-                printf("%s\n", s->persistent ? "none, persistent" : "the configuration");
+                printf("%s", s->persistent ? "none, persistent" : "the configuration");
+            print_rules(s);
+            putchar('\n');
         }
     } while (next);
     return AOICTL_OK;
@@ -102,7 +106,7 @@ void aoictl_print_payload(const void *payload, size_t len)
     putchar('"');
 }
 
-static void print_rows(const struct libaoi_rows *rows)
+void aoictl_print_rows(const struct libaoi_rows *rows)
 {
     for (size_t i = 0; i < rows->n; i++) {
         printf("%" PRIu64, rows->id[i]);
@@ -135,7 +139,7 @@ static int query_pages(struct aoictl *ctl, const char *kind, const struct ask *a
         else
             status = libaoi_query_view(ctl->c, ask->space, ask->id, cursor, 0, ctl->timeout_ms, &rows);
         if (status) return aoictl_call_failed(ctl);
-        print_rows(&rows);
+        aoictl_print_rows(&rows);
         total += rows.n;
         cursor = rows.next;
     } while (cursor);
@@ -162,8 +166,8 @@ static int query_entity(struct aoictl *ctl, const struct ask *ask)
     if (libaoi_query_entity(ctl->c, ask->space, ask->id, ctl->timeout_ms, &e)) return aoictl_call_failed(ctl);
     printf("id          %" PRIu64 "\nposition    %.9g %.9g", e.id, (double)e.pos[0], (double)e.pos[1]);
     if (!flat) printf(" %.9g", (double)e.pos[2]);
-    printf("\nextra       %" PRIu32 "\nradius      %.9g\nlayers      0x%" PRIx32 "\npayload     %zu bytes", e.extra, (double)e.radius, e.layers,
-           e.payload_len);
+    printf("\nextra       %" PRIu32 "\nradius      %.9g\nlayers      0x%" PRIx32 "\n", e.extra, (double)e.radius, e.layers);
+    printf("appeal      %.9g\npriority    %" PRIu32 "\npayload     %zu bytes", (double)e.appeal, e.priority, e.payload_len);
     if (e.payload_len) putchar(' ');
     if (e.payload_len) aoictl_print_payload(e.payload, e.payload_len);
     printf("\nowner       session %" PRIu64 "\nsubscribers %" PRIu32 "\n", e.owner_session, e.subscribers);
@@ -173,7 +177,8 @@ static int query_entity(struct aoictl *ctl, const struct ask *ask)
 int aoictl_query(struct aoictl *ctl, int n, char **words)
 {
     static const char usage[] =
-        "query SPACE box BOX | radius X,Y[,Z] R | count BOX | entity ID | view PLAYER, and layers=BITS behind the first three";
+        "query SPACE box BOX | radius X,Y[,Z] R | count BOX | nearest X,Y[,Z] K [max=D] | density BOX COLUMNSxROWS, each with [layers=BITS], or "
+        "entity ID | view PLAYER | observers ID";
     struct ask ask = {0};
     const char *layers = n > 3 ? aoictl_option(words[n - 1], "layers") : NULL;
     if (layers && !aoictl_parse_u32(ctl, "layers", layers, &ask.layers)) return AOICTL_USAGE;
@@ -181,6 +186,8 @@ int aoictl_query(struct aoictl *ctl, int n, char **words)
     if (n < 3) return aoictl_bad_usage(ctl, "%s", usage);
     if (!aoictl_parse_id(ctl, "space", words[0], &ask.space)) return AOICTL_USAGE;
     const char *kind = words[1];
+    int status;
+    if (aoictl_is_sight_query(ctl, ask.space, ask.layers, n - 1, words + 1, &status)) return status;
     if (strcmp(kind, "radius") == 0 && n == 4) {
         if (!aoictl_parse_point(ctl, words[2], ask.min) || !aoictl_parse_double(ctl, "radius", words[3], &ask.radius)) return AOICTL_USAGE;
         return query_pages(ctl, kind, &ask);

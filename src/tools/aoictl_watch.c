@@ -51,16 +51,23 @@ void aoictl_on_delta(void *ctx, const struct libaoi_delta *d)
         putchar('\n');
     }
     for (size_t i = 0; i < d->layers_n; i++) printf("layers %" PRIu64 " 0x%" PRIx32 "\n", d->layers_id[i], d->layers[i]);
+    for (size_t i = 0; i < d->message_n; i++) {
+        printf("message %" PRIu64 " ", d->message_from[i]);
+        aoictl_print_payload(d->message[i], d->message_len[i]);
+        putchar('\n');
+    }
+    if (d->messages_lost) printf("messages lost: %" PRIu64 " at most\n", d->messages_lost);
     if (d->closed) printf("closed\n");
     w->closed |= d->closed;
-    w->lines += d->leave_n + d->enter_n + d->update_n + d->payload_n + d->layers_n;
+    w->lines += d->leave_n + d->enter_n + d->update_n + d->payload_n + d->layers_n + d->message_n;
     fflush(stdout);
 }
 
 struct watch_words {
     uint64_t space, unit;
-    bool box, include_self;
+    bool box, include_self, open;
     float min[3], max[3];
+    struct libaoi_player settings; /* if open */
     double seconds;
 };
 
@@ -73,8 +80,13 @@ static bool parse_watch(struct aoictl *ctl, int n, char **words, struct watch_wo
             out->include_self = true;
             continue;
         }
+        bool good = false;
+        if (aoictl_is_player_setting(ctl, words[i], &out->settings, &good)) {
+            out->open = true;
+            if (!good) return false;
+            continue;
+        }
         const char *value = equals ? equals + 1 : ++i < n ? words[i] : "";
-        bool good;
         if (len == 4 && strncmp(name, "unit", len) == 0)
             good = aoictl_parse_id(ctl, "unit", value, &out->unit);
         else if (len == 3 && strncmp(name, "box", len) == 0)
@@ -97,10 +109,13 @@ int aoictl_watch(struct aoictl *ctl, int n, char **words)
     struct watch_words ask = {.seconds = -1};
     /* a player of our own: no other session has this number */
     struct aoictl_watch w = {.player = UINT64_C(0xa01c000000000000) + libaoi_welcome(ctl->c)->session};
-    if (n < 2) return aoictl_bad_usage(ctl, "watch SPACE --unit ID [--include-self] | --box BOX, and [--player ID] [--for SECONDS] [--count LINES]");
+    if (n < 2)
+        return aoictl_bad_usage(ctl, "watch SPACE --unit ID [--include-self] | --box BOX, and [--player ID] [--for SECONDS] [--count LINES], and "
+                                     "settings as of player: --max_view=N");
     if (!aoictl_parse_id(ctl, "space", words[0], &ask.space) || !parse_watch(ctl, n, words, &ask, &w)) return AOICTL_USAGE;
     if (!ask.unit && !ask.box) return aoictl_bad_usage(ctl, "watch needs --unit ID (see what that entity sees) or --box X0,Y0,X1,Y1");
     ctl->watch = &w;
+    if (ask.open) libaoi_open_player_with(ctl->c, ask.space, w.player, &ask.settings);
     if (ask.unit) libaoi_subscribe(ctl->c, ask.space, w.player, ask.unit, ask.include_self);
     if (ask.box) libaoi_set_viewport(ctl->c, ask.space, w.player, ask.min, ask.max);
     int status = aoictl_settle(ctl);

@@ -11,6 +11,8 @@
 #define FIRST_CAMERA 1000001 /* ids of cameras; players have 1 .. DEMO_PLAYERS */
 #define ZOOM_LEAST_KM 60.0
 #define ZOOM_MOST_KM 1200.0
+#define ZOOM_OUT_MOST_KM 4000.0 /* with max_view */
+#define TOWN_EDGE 100000.0f     /* beyond it there is nothing of the town */
 #define TRIES 10000
 
 uint64_t demo_now_us(void)
@@ -70,7 +72,9 @@ int demo_settle(struct demo *d, int timeout_ms)
 static void on_delta(void *ctx, const struct libaoi_delta *delta)
 {
     struct demo *d = ctx;
-    if (delta->space != DEMO_TOWN || !delta->update_n) return;
+    if (delta->space != DEMO_TOWN) return;
+    demo_on_view(d, delta);
+    if (delta->tag) return; /* latency is that of the timer */
     uint32_t now = (uint32_t)demo_now_us();
     for (size_t i = 0; i < delta->update_n; i++) histogram_add(&d->latency, now - delta->update_extra[i]);
 }
@@ -95,11 +99,12 @@ int demo_connect(struct demo *d)
     char error[300], name[32];
     for (int i = 0; i < DEMO_CONNS; i++) {
         snprintf(name, sizeof name, i ? "demo-eyes-%d" : "demo-mover", i);
-        d->conn[i] = libaoi_connect(&(struct libaoi_options){.address = d->daemon.address,
-                                                             .client_name = name,
-                                                             .mirror = i > 0,
-                                                             .handlers = {.ctx = d, .delta = on_delta, .ack = on_ack, .error = on_error}},
-                                    error, sizeof error);
+        d->conn[i] = libaoi_connect(
+            &(struct libaoi_options){.address = d->daemon.address,
+                                     .client_name = name,
+                                     .mirror = i > 0,
+                                     .handlers = {.ctx = d, .delta = on_delta, .message = demo_on_message, .ack = on_ack, .error = on_error}},
+            error, sizeof error);
         if (!d->conn[i]) return demo_fault(d, "%s", error);
     }
     return 0;
@@ -133,6 +138,19 @@ static uint64_t pick_vehicle(struct demo *d, uint32_t step)
     return 0;
 }
 
+/* A vehicle that sounds its horn, and stays until that has been told for certain: when the next views are compared, however late the flushes are. */
+static uint64_t pick_horn(struct demo *d, uint32_t step)
+{
+    uint64_t id = 0;
+    for (int i = 0; i < TRIES; i++) {
+        uint32_t s = step;
+        id = pick_vehicle(d, step);
+        while (s <= step + DEMO_COMPARE_EVERY && vehicle_in(d, s, id)) s++;
+        if (s > step + DEMO_COMPARE_EVERY) break;
+    }
+    return id;
+}
+
 static int ride(struct demo *d, struct demo_player *p, uint32_t step)
 {
     p->vehicle = pick_vehicle(d, step);
@@ -151,7 +169,8 @@ static void move_vehicles(struct demo *d, uint32_t step)
     for (uint32_t i = 0; i < d->diff.enters.n; i++) {
         const struct trace_row *row = &d->diff.enters.at[i];
         libaoi_add(d->conn[0], DEMO_TOWN, LIBAOI_ADD_NEW,
-                   &(struct libaoi_entity){.id = row->id, .pos = {row->x, row->y}, .extra = d->stamp, .radius = DEMO_RADIUS});
+                   &(struct libaoi_entity){
+                       .id = row->id, .pos = {row->x, row->y}, .extra = d->stamp, .radius = DEMO_RADIUS, .priority = demo_is_bus(row->id)});
     }
     uint32_t n = d->diff.move_id.n, room = sizeof stamps / sizeof *stamps;
     for (uint32_t i = 0; i < room && i < n; i++) stamps[i] = d->stamp;
@@ -159,6 +178,7 @@ static void move_vehicles(struct demo *d, uint32_t step)
         libaoi_move(d->conn[0], DEMO_TOWN, n - i < room ? n - i : room, d->diff.move_id.at + i, d->diff.move_x.at + i, d->diff.move_y.at + i, NULL,
                     stamps);
     d->moves += n;
+    if (step) demo_sound_horns(d, step); /* before that nobody listens */
     libaoi_send(d->conn[0]);
 }
 
@@ -177,7 +197,8 @@ static void move_camera(struct demo *d, struct demo_camera *c)
     c->y += (c->to_y - c->y) * 0.06;
     c->zoom += c->zoom_speed;
     if (fabs(c->to_x - c->x) + fabs(c->to_y - c->y) < 50) aim(d, c);
-    double width = ZOOM_LEAST_KM * pow(ZOOM_MOST_KM / ZOOM_LEAST_KM, 0.5 + 0.5 * sin(c->zoom)), height = width * 9 / 16;
+    double most = c->zooms_out ? ZOOM_OUT_MOST_KM : ZOOM_MOST_KM;
+    double width = ZOOM_LEAST_KM * pow(most / ZOOM_LEAST_KM, 0.5 + 0.5 * sin(c->zoom)), height = width * 9 / 16;
     c->min[0] = (float)(c->x - width / 2);
     c->max[0] = (float)(c->x + width / 2);
     c->min[1] = (float)(c->y - height / 2);
@@ -202,6 +223,7 @@ static int load_cities(struct demo *d)
         const double *cell = table.cells.at + i * table.columns;
         struct demo_city *city = array_add(&d->cities);
         *city = (struct demo_city){.id = (uint64_t)cell[id], .x = (float)cell[x], .y = (float)cell[y]};
+        city->people = (uint32_t)cell[people];
         city->layers = cell[people] < 15000 ? 1 : cell[people] < 100000 ? 2 : 4;
         snprintf(city->population, sizeof city->population, "%.0f", cell[people]);
     }
@@ -209,7 +231,7 @@ static int load_cities(struct demo *d)
     return 0;
 }
 
-int demo_load(struct demo *d)
+static int load_world(struct demo *d)
 {
     struct libaoi *mover = d->conn[0];
     const struct libaoi_settings town = {.index = d->index, .cell_size = 64, .extra = true, .flush_ms = LIBAOI_FLUSH_MS};
@@ -223,26 +245,55 @@ int demo_load(struct demo *d)
     for (uint32_t i = 0; i < d->cities.n; i++) {
         const struct demo_city *c = &d->cities.at[i];
         libaoi_add(mover, DEMO_CITIES, LIBAOI_ADD_NEW,
-                   &(struct libaoi_entity){
-                       .id = c->id, .pos = {c->x, c->y}, .layers = c->layers, .payload = c->population, .payload_len = strlen(c->population)});
+                   &(struct libaoi_entity){.id = c->id,
+                                           .pos = {c->x, c->y},
+                                           .layers = c->layers,
+                                           .priority = c->people,
+                                           .payload = c->population,
+                                           .payload_len = strlen(c->population)});
     }
-    move_vehicles(d, 0);
-    if (demo_settle(d, 30000)) return -1;
+    return demo_settle(d, 30000);
+}
+
+static int open_riders(struct demo *d)
+{
+    const struct libaoi_player crowd = {.max_view = DEMO_CROWD_VIEW, .leave_margin = DEMO_CROWD_MARGIN};
+    const float min[3] = {-TOWN_EDGE, -TOWN_EDGE, 0}, max[3] = {TOWN_EDGE, TOWN_EDGE, 0};
     for (uint64_t i = 0; i < DEMO_PLAYERS; i++) {
-        d->players[i] = (struct demo_player){.id = i + 1, .include_self = i % 10 == 0};
-        if (ride(d, &d->players[i], 0)) return -1;
+        struct demo_player *p = &d->players[i];
+        *p = (struct demo_player){.id = i + 1, .include_self = i % 10 == 0, .crowd = i % (DEMO_PLAYERS / DEMO_CROWD) == 0};
+        if (p->crowd) libaoi_open_player_with(demo_eye(d, p->id), DEMO_TOWN, p->id, &crowd);
+        if (ride(d, p, 0)) return -1;
     }
+    libaoi_open_player_with(demo_eye(d, DEMO_LISTENER), DEMO_TOWN, DEMO_LISTENER, &(struct libaoi_player){.presence_only = true});
+    libaoi_set_viewport(demo_eye(d, DEMO_LISTENER), DEMO_TOWN, DEMO_LISTENER, min, max);
+    d->horn_first = 1;
+    for (uint32_t i = 0; i < d->town.steps.n * DEMO_HORNS; i++) *array_add(&d->horns) = pick_horn(d, i / DEMO_HORNS);
+    return 0;
+}
+
+static void open_cameras(struct demo *d)
+{
     for (uint64_t i = 0; i < DEMO_CAMERAS; i++) {
         struct demo_camera *c = &d->cameras[i];
-        *c = (struct demo_camera){.id = FIRST_CAMERA + i, .mask = i % 4 == 1 ? 6 : i % 4 == 2 ? 4 : 0};
+        *c = (struct demo_camera){.id = FIRST_CAMERA + i, .mask = i % 4 == 1 ? 6 : i % 4 == 2 ? 4 : 0, .zooms_out = i % 4 == 3};
         aim(d, c);
         c->x = c->to_x;
         c->y = c->to_y;
         c->zoom = (double)demo_random(d, 628) / 100;
         c->zoom_speed = 0.02 + (double)demo_random(d, 100) / 1500;
-        libaoi_open_player(demo_eye(d, c->id), DEMO_CITIES, c->id, c->mask);
+        libaoi_open_player_with(demo_eye(d, c->id), DEMO_CITIES, c->id,
+                                &(struct libaoi_player){.mask = c->mask, .max_view = c->zooms_out ? DEMO_CAMERA_VIEW : 0});
         move_camera(d, c);
     }
+}
+
+int demo_load(struct demo *d)
+{
+    if (load_world(d)) return -1;
+    move_vehicles(d, 0);
+    if (demo_settle(d, 30000) || open_riders(d)) return -1;
+    open_cameras(d);
     return demo_settle(d, 30000);
 }
 

@@ -74,10 +74,19 @@ Aoi__V1__Bounds codec__box_out(const float min[3], const float max[3])
     return CODEC__MESSAGE(Bounds, bounds, .min_x = min[0], .min_y = min[1], .min_z = min[2], .max_x = max[0], .max_y = max[1], .max_z = max[2]);
 }
 
-void codec__settings_in(const Aoi__V1__SpaceSettings *in, struct aoi_settings *out)
+const char *codec__tiers_in(const char *text, struct aoi_tiers *out)
+{
+    struct aoi_tiers tiers;
+    const char *why;
+    if (aoi_tiers_parse(text, &tiers, &why) != AOI_OK) return why;
+    *out = tiers;
+    return NULL;
+}
+
+const char *codec__settings_in(const Aoi__V1__SpaceSettings *in, struct aoi_settings *out)
 {
     *out = (struct aoi_settings){.flush_ms = AOI_FLUSH_MS_DEFAULT};
-    if (in == NULL) return;
+    if (in == NULL) return NULL;
     out->dimensions = in->dimensions;
     out->index = (uint32_t)in->index;
     out->shape = (uint32_t)in->shape;
@@ -88,13 +97,21 @@ void codec__settings_in(const Aoi__V1__SpaceSettings *in, struct aoi_settings *o
     out->extra = in->extra != 0;
     if (in->flush_case == AOI__V1__SPACE_SETTINGS__FLUSH_FLUSH_MS) out->flush_ms = in->flush_ms;
     out->persistent = in->persistent != 0;
+    out->leave_margin = in->leave_margin;
+    out->min_stay_ms = in->min_stay_ms;
+    out->max_view = in->max_view;
+    out->max_enter_per_flush = in->max_enter_per_flush;
+    return codec__tiers_in(in->update_tiers, &out->tiers);
 }
 
-Aoi__V1__SpaceSettings codec__settings_out(const struct aoi_settings *in, Aoi__V1__Bounds *bounds)
+void codec__settings_out(const struct aoi_settings *in, struct codec__settings *out)
 {
-    if (in->bounded) *bounds = codec__box_out(in->min, in->max);
-    return CODEC__MESSAGE(SpaceSettings, space_settings, .dimensions = in->dimensions, .index = (Aoi__V1__Index)in->index,
-                          .shape = (Aoi__V1__Shape)in->shape, .cell_size = in->cell_size, .cell_range = in->cell_range,
-                          .bounds = in->bounded ? bounds : NULL, .extra = in->extra, .persistent = in->persistent,
-                          .flush_case = AOI__V1__SPACE_SETTINGS__FLUSH_FLUSH_MS, .flush_ms = in->flush_ms);
+    if (in->bounded) out->bounds = codec__box_out(in->min, in->max);
+    aoi_tiers_print(&in->tiers, out->tiers);
+    out->message = CODEC__MESSAGE(SpaceSettings, space_settings, .dimensions = in->dimensions, .index = (Aoi__V1__Index)in->index,
+                                  .shape = (Aoi__V1__Shape)in->shape, .cell_size = in->cell_size, .cell_range = in->cell_range,
+                                  .bounds = in->bounded ? &out->bounds : NULL, .extra = in->extra, .persistent = in->persistent,
+                                  .flush_case = AOI__V1__SPACE_SETTINGS__FLUSH_FLUSH_MS, .flush_ms = in->flush_ms, .leave_margin = in->leave_margin,
+                                  .min_stay_ms = in->min_stay_ms, .max_view = in->max_view, .max_enter_per_flush = in->max_enter_per_flush,
+                                  .update_tiers = out->tiers);
 }

@@ -52,16 +52,34 @@ enum codec_command_kind {
     CODEC_SET_VIEWPORT,
     CODEC_CLEAR_VIEWPORT,
     CODEC_FLUSH,
+    CODEC_SET_SPACE,
+    CODEC_SET_APPEAL,
+    CODEC_SET_PRIORITY,
+    CODEC_RELEASE,
+    CODEC_OVERRIDE,
+    CODEC_PUBLISH,
     CODEC_COMMANDS
+};
+
+/* Where a message is published. */
+enum codec_publish_kind { CODEC_PUBLISH_NOWHERE, CODEC_PUBLISH_ENTITY, CODEC_PUBLISH_POINT, CODEC_PUBLISH_BOX };
+
+struct codec_create_space {
+    struct aoi_settings settings; /* flush_ms: the default where the field is not set */
+    const char *tiers_error;      /* what is wrong with update_tiers, a literal; NULL: nothing */
+    bool if_absent;
+};
+
+struct codec_set_space {
+    struct aoi_space_change change;
+    const char *tiers_error; /* likewise */
 };
 
 struct codec_command {
     enum codec_command_kind kind;
     union {
-        struct {
-            struct aoi_settings settings; /* flush_ms: the default where the field is not set */
-            bool if_absent;
-        } create_space;
+        const struct codec_create_space *create_space; /* these two, large and rare, lie beside the commands: a batch takes 88 bytes a command */
+        const struct codec_set_space *set_space;
         struct {
             struct aoi_entity entity;
             uint32_t mode; /* enum aoi_add_mode; an unknown number is kept, so that the handler refuses it */
@@ -91,8 +109,32 @@ struct codec_command {
         } set_payload;
         struct {
             uint64_t player;
-            uint32_t mask;
+            struct aoi_player_settings settings;
         } open_player;
+        struct {
+            uint64_t id;
+            float appeal;
+        } set_appeal;
+        struct {
+            uint64_t id;
+            uint32_t priority;
+        } set_priority;
+        struct {
+            size_t entity_n, player_n;
+            const uint64_t *entities, *players;
+            uint64_t to_session;
+        } release;
+        struct {
+            uint64_t player, entity;
+            uint32_t kind; /* enum aoi_override; an unknown number is kept, 0 becomes AOI_OVERRIDE_NONE */
+        } override;
+        struct {
+            enum codec_publish_kind kind;
+            uint64_t entity;
+            float min[3], max[3]; /* a point: both the same */
+            const void *message;
+            size_t message_len;
+        } publish;
         struct {
             uint64_t player;
         } close_player, clear_viewport;
@@ -119,16 +161,22 @@ enum codec_query_kind {
     CODEC_QUERY_VIEW,
     CODEC_QUERY_STATS,
     CODEC_QUERY_LIST_SPACES,
+    CODEC_QUERY_NEAREST,
+    CODEC_QUERY_OBSERVERS,
+    CODEC_QUERY_DENSITY,
+    CODEC_QUERY_WHY,
     CODEC_QUERIES
 };
 
 struct codec_query {
     uint64_t space;
     enum codec_query_kind kind;
-    bool has_box;         /* aabb, count: whether box was set at all */
-    float min[3], max[3]; /* aabb, count */
-    float center[3], radius;
-    uint64_t id; /* get_entity: entity; view: player */
+    bool has_box;              /* aabb, count, density: whether box was set at all */
+    float min[3], max[3];      /* aabb, count, density */
+    float center[3], radius;   /* radius, nearest (radius: max_distance) */
+    uint64_t id;               /* get_entity, observers, why: the entity; view: the player */
+    uint64_t player;           /* why */
+    uint32_t k, columns, rows; /* nearest; density */
     uint32_t layers, limit;
     uint64_t cursor;
 };
@@ -168,7 +216,8 @@ struct codec_client_frame {
 };
 
 /* One frame's bytes without the length prefix. 0, or CODEC_MALFORMED (not protobuf, or it would unpack to more than the arena's cap): out is then not valid.
- * A frame takes at most 104 times its length (of empty commands; 37 times, of the smallest real ones; columns as they are), and time in proportion to it. */
+ * A frame takes at most 108 times its length (of CreateSpaces without settings; empty commands 88, the smallest other ones that make sense 37; columns as they
+ * are), and time in proportion to it. */
 int codec_decode_client(const void *bytes, size_t len, struct arena *arena, struct codec_client_frame *out);
 /* Appends prefix and frame. Returns the frame's length without the prefix. */
 size_t codec_encode_client(const struct codec_client_frame *frame, struct buf *out);
@@ -184,6 +233,8 @@ enum codec_server_kind {
     CODEC_PONG,
     CODEC_ERROR,
     CODEC_DRAINING_NOTICE,
+    CODEC_OBSERVED,
+    CODEC_LOST,
     CODEC_SERVER_KINDS
 };
 
@@ -207,7 +258,9 @@ enum codec_result_kind {
     CODEC_RESULT_ENTITY,
     CODEC_RESULT_VIEW,
     CODEC_RESULT_STATS,
-    CODEC_RESULT_SPACES
+    CODEC_RESULT_SPACES,
+    CODEC_RESULT_DENSITY,
+    CODEC_RESULT_WHY
 };
 
 struct codec_stats {
@@ -230,7 +283,11 @@ struct codec_result {
     struct codec_stats stats;
     size_t space_n;
     struct codec_space_info *spaces;
-    uint64_t next_cursor; /* spaces */
+    uint64_t next_cursor;          /* spaces */
+    uint32_t columns, raster_rows; /* density */
+    const uint32_t *counts;        /* columns * raster_rows */
+    struct aoi_why why;
+    const char *why_text; /* decoded: of the frame; to encode: NULL or a sentence */
 };
 
 struct codec_server_frame {
@@ -262,14 +319,24 @@ struct codec_server_frame {
             uint32_t code;
             const char *text;
         } error;
+        struct {
+            uint64_t space;
+            size_t observed_n, unobserved_n;
+            const uint64_t *observed, *unobserved;
+        } observed;
+        struct {
+            uint64_t space;
+            size_t entity_n, player_n;
+            const uint64_t *entities, *players;
+        } lost;
     } u;
 };
 
 int codec_decode_server(const void *bytes, size_t len, struct arena *arena, struct codec_server_frame *out); /* as codec_decode_client() */
 size_t codec_encode_server(const struct codec_server_frame *frame, struct buf *out);
 
-/* Appends the delta as one or more Deltas frames, none longer than max_frame_bytes: a delta that does not fit goes in parts. (One item with its payload must fit:
- * max_payload + 1 KiB <= max_frame_bytes.) Returns how many frames. */
+/* Appends the delta as one or more Deltas frames, none longer than max_frame_bytes: a delta that does not fit goes in parts. (One item with its payload, and one message, must fit:
+ * max_payload + 1 KiB and max_message + 1 KiB <= max_frame_bytes.) Returns how many frames. */
 size_t codec_encode_delta(const struct aoi_delta *delta, size_t max_frame_bytes, struct buf *out);
 
 #endif

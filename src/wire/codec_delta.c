@@ -42,7 +42,10 @@ enum {
     PAYLOADS,
     LAYERS_IDS,
     LAYERS,
-    COLUMNS = LAYERS - CLOSED
+    MESSAGE_FROM,
+    MESSAGES,
+    MESSAGES_LOST,
+    COLUMNS = MESSAGES - CLOSED
 };
 
 /* ------------------------------------------------------------------------------------------------------------- wire format */
@@ -70,6 +73,11 @@ static uint8_t *put_varint(uint8_t *p, uint64_t v)
 static size_t scalar_size(uint64_t v)
 {
     return v == 0 ? 0 : 1 + varint_size(v);
+}
+
+static size_t lost_size(uint64_t v)
+{
+    return v == 0 ? 0 : tag_size(MESSAGES_LOST) + varint_size(v);
 }
 
 static uint8_t *put_scalar(uint8_t *p, uint32_t field, uint64_t v)
@@ -106,6 +114,7 @@ struct body {
     size_t len; /* of the whole message */
     uint32_t column_n;
     struct column column[COLUMNS];
+    uint64_t lost;
 };
 
 struct range {
@@ -114,7 +123,8 @@ struct range {
 
 /* The items of a delta that go into one part. */
 struct slice {
-    struct range leave, enter, update, payload, layers;
+    struct range leave, enter, update, payload, layers, message;
+    uint64_t lost;
 };
 
 static void add_column(struct body *b, uint32_t field, const void *base, struct range r, size_t element_bytes)
@@ -147,7 +157,9 @@ static void lay_out(const struct aoi_delta *d, const struct slice *s, uint32_t p
     b->more = more;
     b->full = d->full;
     b->closed = d->closed;
-    b->len = scalar_size(d->player) + scalar_size(d->seq) + scalar_size(part) + scalar_size(more) + scalar_size(d->full) + scalar_size(d->closed);
+    b->lost = s->lost;
+    b->len = scalar_size(d->player) + scalar_size(d->seq) + scalar_size(part) + scalar_size(more) + scalar_size(d->full) + scalar_size(d->closed) +
+             lost_size(s->lost);
     b->column_n = 0;
     add_column(b, LEAVE_IDS, d->leave_id, s->leave, 8);
     add_column(b, ENTER_IDS, d->enters.id, s->enter, 8);
@@ -166,6 +178,8 @@ static void lay_out(const struct aoi_delta *d, const struct slice *s, uint32_t p
     add_blobs(b, PAYLOADS, d->payload, d->payload_len, s->payload, false);
     add_column(b, LAYERS_IDS, d->layers_id, s->layers, 8);
     add_column(b, LAYERS, d->layers, s->layers, 4);
+    add_column(b, MESSAGE_FROM, d->message_from, s->message, 8);
+    add_blobs(b, MESSAGES, d->message, d->message_len, s->message, false);
 }
 
 static uint8_t *put_column(uint8_t *p, const struct column *c)
@@ -192,7 +206,7 @@ static uint8_t *put_body(uint8_t *p, const struct body *b)
     p = put_scalar(p, FULL, b->full);
     p = put_scalar(p, CLOSED, b->closed);
     for (uint32_t i = 0; i < b->column_n; i++) p = put_column(p, &b->column[i]);
-    return p;
+    return put_scalar(p, MESSAGES_LOST, b->lost);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- frames */
@@ -235,13 +249,18 @@ static size_t append_frame(const struct deltas *d, struct buf *out)
 
 static struct slice whole(const struct aoi_delta *d)
 {
-    return (struct slice){
-        .leave.n = d->leave_n, .enter.n = d->enters.n, .update.n = d->updates.n, .payload.n = d->payload_n, .layers.n = d->layers_n};
+    return (struct slice){.leave.n = d->leave_n,
+                          .enter.n = d->enters.n,
+                          .update.n = d->updates.n,
+                          .payload.n = d->payload_n,
+                          .layers.n = d->layers_n,
+                          .message.n = d->message_n,
+                          .lost = d->messages_lost};
 }
 
 /* What a part takes beside its items at most: tags and lengths (5 bytes; 6 for fields from 16) of the frame's Deltas, of their one PlayerDelta and of the
- * 15 packed columns (8 below field 16); scalars (11 bytes for 64 bits, 6 for part, 2 for a bool). */
-#define PART_OVERHEAD ((5 + 5 + 8 * 5 + 7 * 6) + (4 * 11 + 2 * 11 + 6 + 3 * 2))
+ * 16 packed columns (8 below field 16); scalars (11 bytes for 64 bits, 12 for messages_lost, 6 for part, 2 for a bool). */
+#define PART_OVERHEAD ((5 + 5 + 8 * 5 + 8 * 6) + (4 * 11 + 2 * 11 + 12 + 6 + 3 * 2))
 
 /* Moves a range behind itself to the next items, as many of total as the room takes. What does not fit leaves no room for a later section. */
 static void next_range(struct range *r, size_t total, size_t item_bytes, const uint32_t *blob_len, size_t *room)
@@ -261,7 +280,12 @@ static void next_range(struct range *r, size_t total, size_t item_bytes, const u
     if (r->n < left) *room = 0;
 }
 
-/* The next part's items; false: nothing is left behind them. */
+static bool left(const struct range *r, size_t total)
+{
+    return r->from + r->n < total;
+}
+
+/* The next part's items; false: nothing is left behind them. What was lost is told with the last. */
 static bool next_slice(const struct aoi_delta *d, size_t room, struct slice *s)
 {
     size_t enter_bytes = 20u + (d->enters.z != NULL ? 4 : 0) + (d->enters.extra != NULL ? 4 : 0);
@@ -271,9 +295,13 @@ static bool next_slice(const struct aoi_delta *d, size_t room, struct slice *s)
     next_range(&s->update, d->updates.n, update_bytes, NULL, &room);
     next_range(&s->payload, d->payload_n, 8, d->payload_len, &room);
     next_range(&s->layers, d->layers_n, 12, NULL, &room);
-    CHECK(s->leave.n + s->enter.n + s->update.n + s->payload.n + s->layers.n > 0); /* the caller sees to it that one item fits in a frame */
-    return s->layers.from + s->layers.n < d->layers_n || s->payload.from + s->payload.n < d->payload_n ||
-           s->update.from + s->update.n < d->updates.n || s->enter.from + s->enter.n < d->enters.n || s->leave.from + s->leave.n < d->leave_n;
+    next_range(&s->message, d->message_n, 8, d->message_len, &room);
+    CHECK(s->leave.n + s->enter.n + s->update.n + s->payload.n + s->layers.n + s->message.n >
+          0); /* the caller sees to it that one item fits in a frame */
+    bool more = left(&s->message, d->message_n) || left(&s->layers, d->layers_n) || left(&s->payload, d->payload_n) ||
+                left(&s->update, d->updates.n) || left(&s->enter, d->enters.n) || left(&s->leave, d->leave_n);
+    s->lost = more ? 0 : d->messages_lost;
+    return more;
 }
 
 size_t codec_encode_delta(const struct aoi_delta *delta, size_t max_frame_bytes, struct buf *out)
@@ -349,7 +377,7 @@ static bool columns_agree(const Aoi__V1__PlayerDelta *in)
            all_or_none(in->n_enter_extra, in->n_enter_ids) && in->n_enter_layers == in->n_enter_ids &&
            all_or_none(in->n_enter_payloads, in->n_enter_ids) && in->n_update_x == in->n_update_ids && in->n_update_y == in->n_update_ids &&
            all_or_none(in->n_update_z, in->n_update_ids) && all_or_none(in->n_update_extra, in->n_update_ids) &&
-           in->n_payloads == in->n_payload_ids && in->n_layers == in->n_layers_ids;
+           in->n_payloads == in->n_payload_ids && in->n_layers == in->n_layers_ids && in->n_messages == in->n_message_from;
 }
 
 static int player_in(const Aoi__V1__PlayerDelta *in, struct arena *arena, struct codec_player_delta *out)
@@ -378,8 +406,12 @@ static int player_in(const Aoi__V1__PlayerDelta *in, struct arena *arena, struct
     d->layers_n = in->n_layers_ids;
     d->layers_id = in->layers_ids;
     d->layers = in->layers;
+    d->message_n = in->n_message_from;
+    d->message_from = in->message_from;
+    d->messages_lost = in->messages_lost;
     if (!blobs_in(in->enter_payloads, in->n_enter_payloads, arena, &d->enters.payload, &d->enters.payload_len)) return CODEC_MALFORMED;
     if (!blobs_in(in->payloads, in->n_payloads, arena, &d->payload, &d->payload_len)) return CODEC_MALFORMED;
+    if (!blobs_in(in->messages, in->n_messages, arena, &d->message, &d->message_len)) return CODEC_MALFORMED;
     return 0;
 }
 

@@ -18,10 +18,22 @@ size_t codec__pack(const ProtobufCMessage *message, struct buf *out);
 void codec__box_in(const Aoi__V1__Bounds *in, float min[3], float max[3]);
 Aoi__V1__Bounds codec__box_out(const float min[3], const float max[3]);
 
-/* in may be NULL: all defaults. */
-void codec__settings_in(const Aoi__V1__SpaceSettings *in, struct aoi_settings *out);
-/* *bounds is where the message's own bounds go. */
-Aoi__V1__SpaceSettings codec__settings_out(const struct aoi_settings *in, Aoi__V1__Bounds *bounds);
+/* SpaceSettings with what it points to. */
+struct codec__settings {
+    Aoi__V1__SpaceSettings message;
+    Aoi__V1__Bounds bounds;
+    char tiers[AOI_TIERS_TEXT];
+};
+
+/* What is wrong with the text, and then *out is left alone; NULL: nothing. */
+const char *codec__tiers_in(const char *text, struct aoi_tiers *out);
+/* in may be NULL: all defaults. Returns what is wrong with update_tiers, which then are none, or NULL. */
+const char *codec__settings_in(const Aoi__V1__SpaceSettings *in, struct aoi_settings *out);
+void codec__settings_out(const struct aoi_settings *in, struct codec__settings *out);
+
+/* What a person would say: codec_why.c. */
+#define CODEC__WHY_TEXT 256
+void codec__why_text(const struct aoi_why *why, char text[CODEC__WHY_TEXT]);
 
 /* The kind CODEC_DELTAS of codec_decode_server() and codec_encode_server(). */
 int codec__deltas_in(const Aoi__V1__Deltas *in, struct arena *arena, struct codec_server_frame *out);

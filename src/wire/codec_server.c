@@ -6,10 +6,10 @@
 #include "wire/codec_internal.h"
 
 /* The kind of a frame is one less than its field number in ServerFrame, the kind of a result is its field number in Result. */
-_Static_assert(CODEC_WELCOME + 1 == (int)AOI__V1__SERVER_FRAME__KIND_WELCOME &&
-                   CODEC_DRAINING_NOTICE + 1 == (int)AOI__V1__SERVER_FRAME__KIND_DRAINING,
-               "frames");
-_Static_assert(CODEC_RESULT_ENTITIES == (int)AOI__V1__RESULT__KIND_ENTITIES && CODEC_RESULT_SPACES == (int)AOI__V1__RESULT__KIND_SPACES, "results");
+_Static_assert(CODEC_WELCOME + 1 == (int)AOI__V1__SERVER_FRAME__KIND_WELCOME && CODEC_LOST + 1 == (int)AOI__V1__SERVER_FRAME__KIND_LOST, "frames");
+_Static_assert(CODEC_RESULT_ENTITIES == (int)AOI__V1__RESULT__KIND_ENTITIES && CODEC_RESULT_WHY == (int)AOI__V1__RESULT__KIND_WHY, "results");
+_Static_assert(AOI_RULE_INCLUDE_SELF == (int)AOI__V1__RULE__RULE_INCLUDE_SELF && AOI_RULE_ENTER_BUDGET == (int)AOI__V1__RULE__RULE_ENTER_BUDGET,
+               "rules");
 
 /* ------------------------------------------------------------------------------------------------------------- decoding */
 
@@ -48,6 +48,9 @@ static void entity_in(const Aoi__V1__EntityResult *in, struct codec_result *out)
                                       .layers = in->layers,
                                       .payload = in->payload.data,
                                       .payload_len = (uint32_t)in->payload.len,
+                                      .appeal = in->appeal,
+                                      .priority = in->priority,
+                                      .report_observed = in->report_observed != 0,
                                       .subscribers = in->subscribers};
     out->owner_session = in->owner_session;
 }
@@ -71,6 +74,7 @@ static void stats_in(const Aoi__V1__StatsResult *in, struct codec_stats *out)
                                          .deltas = in->deltas,
                                          .skipped = in->skipped,
                                          .moves = in->moves,
+                                         .messages = in->messages,
                                          .memory_bytes = in->memory_bytes}};
 }
 
@@ -86,6 +90,35 @@ static int spaces_in(const Aoi__V1__SpacesResult *in, struct arena *arena, struc
         codec__settings_in(s->settings, &out->spaces[i].settings);
     }
     return 0;
+}
+
+static int density_in(const Aoi__V1__DensityResult *in, struct codec_result *out)
+{
+    if ((uint64_t)in->columns * in->rows != in->n_counts) return CODEC_MALFORMED;
+    out->columns = in->columns;
+    out->raster_rows = in->rows;
+    out->counts = in->counts;
+    return 0;
+}
+
+static void why_in(const Aoi__V1__WhyResult *in, struct codec_result *out)
+{
+    out->why = (struct aoi_why){.rule = (enum aoi_rule)in->rule,
+                                .told = in->told != 0,
+                                .seen = in->seen != 0,
+                                .by_viewport = in->by_viewport != 0,
+                                .unit = in->unit,
+                                .distance = in->distance,
+                                .radius = in->radius,
+                                .appeal = in->appeal,
+                                .margin = in->margin,
+                                .layers = in->layers,
+                                .mask = in->mask,
+                                .rank = in->rank,
+                                .max_view = in->max_view,
+                                .stay_left_ms = in->stay_left_ms,
+                                .period = in->period};
+    out->why_text = in->text;
 }
 
 static int result_in(const Aoi__V1__Result *in, struct arena *arena, struct codec_result *out)
@@ -104,6 +137,8 @@ static int result_in(const Aoi__V1__Result *in, struct arena *arena, struct code
         break;
     case CODEC_RESULT_STATS: stats_in(in->stats, &out->stats); break;
     case CODEC_RESULT_SPACES: return spaces_in(in->spaces, arena, out);
+    case CODEC_RESULT_DENSITY: return density_in(in->density, out);
+    case CODEC_RESULT_WHY: why_in(in->why, out); break;
     case CODEC_RESULT_NONE: break;
     }
     return 0;
@@ -118,6 +153,24 @@ static void welcome_in(const Aoi__V1__Welcome *in, struct codec_server_frame *ou
     out->u.welcome.max_payload = in->max_payload;
     out->u.welcome.query_page = in->query_page;
     out->u.welcome.idle_timeout_ms = in->idle_timeout_ms;
+}
+
+static void observed_in(const Aoi__V1__Observed *in, struct codec_server_frame *out)
+{
+    out->u.observed.space = in->space;
+    out->u.observed.observed_n = in->n_observed_ids;
+    out->u.observed.observed = in->observed_ids;
+    out->u.observed.unobserved_n = in->n_unobserved_ids;
+    out->u.observed.unobserved = in->unobserved_ids;
+}
+
+static void lost_in(const Aoi__V1__Lost *in, struct codec_server_frame *out)
+{
+    out->u.lost.space = in->space;
+    out->u.lost.entity_n = in->n_entities;
+    out->u.lost.entities = in->entities;
+    out->u.lost.player_n = in->n_players;
+    out->u.lost.players = in->players;
 }
 
 int codec_decode_server(const void *bytes, size_t len, struct arena *arena, struct codec_server_frame *out)
@@ -140,6 +193,8 @@ int codec_decode_server(const void *bytes, size_t len, struct arena *arena, stru
         out->u.error.code = (uint32_t)in->error->code;
         out->u.error.text = in->error->text;
         break;
+    case CODEC_OBSERVED: observed_in(in->observed, out); break;
+    case CODEC_LOST: lost_in(in->lost, out); break;
     case CODEC_DRAINING_NOTICE:
     case CODEC_SERVER_NONE:
     case CODEC_SERVER_KINDS: break;
@@ -187,7 +242,8 @@ static Aoi__V1__EntityResult entity_out(const struct codec_result *r)
     const struct aoi_entity *e = &r->entity;
     return CODEC__MESSAGE(EntityResult, entity_result, .id = e->id, .x = e->pos[0], .y = e->pos[1], .z = e->pos[2], .extra = e->extra,
                           .radius = e->radius, .layers = e->layers, .payload = {.len = e->payload_len, .data = (uint8_t *)e->payload},
-                          .owner_session = r->owner_session, .subscribers = e->subscribers);
+                          .owner_session = r->owner_session, .subscribers = e->subscribers, .appeal = e->appeal, .priority = e->priority,
+                          .report_observed = e->report_observed);
 }
 
 static Aoi__V1__StatsResult stats_out(const struct codec_stats *s)
@@ -196,13 +252,13 @@ static Aoi__V1__StatsResult stats_out(const struct codec_stats *s)
     return CODEC__MESSAGE(StatsResult, stats_result, .spaces = s->spaces, .entities = c->entities, .players = c->players, .pairs = c->pairs,
                           .flushes = c->flushes, .enters = c->enters, .leaves = c->leaves, .updates = c->updates, .memory_bytes = c->memory_bytes,
                           .uptime_ms = s->uptime_ms, .connections = s->connections, .frames_in = s->frames_in, .bytes_in = s->bytes_in,
-                          .bytes_out = s->bytes_out, .deltas = c->deltas, .skipped = c->skipped, .errors = s->errors, .moves = c->moves);
+                          .bytes_out = s->bytes_out, .deltas = c->deltas, .skipped = c->skipped, .errors = s->errors, .moves = c->moves,
+                          .messages = c->messages);
 }
 
 struct space_out {
     Aoi__V1__SpaceInfo info;
-    Aoi__V1__SpaceSettings settings;
-    Aoi__V1__Bounds bounds;
+    struct codec__settings settings;
 };
 
 static size_t spaces_out(const struct codec_server_frame *frame, struct buf *out)
@@ -212,8 +268,8 @@ static size_t spaces_out(const struct codec_server_frame *frame, struct buf *out
     Aoi__V1__SpaceInfo **pointers = mem_alloc(r->space_n * sizeof(Aoi__V1__SpaceInfo *));
     for (size_t i = 0; i < r->space_n; i++) {
         const struct codec_space_info *s = &r->spaces[i];
-        spaces[i].settings = codec__settings_out(&s->settings, &spaces[i].bounds);
-        spaces[i].info = CODEC__MESSAGE(SpaceInfo, space_info, .id = s->id, .settings = &spaces[i].settings, .entities = s->entities,
+        codec__settings_out(&s->settings, &spaces[i].settings);
+        spaces[i].info = CODEC__MESSAGE(SpaceInfo, space_info, .id = s->id, .settings = &spaces[i].settings.message, .entities = s->entities,
                                         .players = s->players, .owner_session = s->owner_session);
         pointers[i] = &spaces[i].info;
     }
@@ -227,6 +283,20 @@ static size_t spaces_out(const struct codec_server_frame *frame, struct buf *out
     return len;
 }
 
+static Aoi__V1__WhyResult why_out(const struct codec_result *r, char made[CODEC__WHY_TEXT])
+{
+    const struct aoi_why *w = &r->why;
+    const char *text = r->why_text;
+    if (text == NULL) {
+        codec__why_text(w, made);
+        text = made;
+    }
+    return CODEC__MESSAGE(WhyResult, why_result, .rule = (Aoi__V1__Rule)w->rule, .told = w->told, .seen = w->seen, .by_viewport = w->by_viewport,
+                          .unit = w->unit, .distance = w->distance, .radius = w->radius, .appeal = w->appeal, .margin = w->margin,
+                          .layers = w->layers, .mask = w->mask, .rank = w->rank, .max_view = w->max_view, .stay_left_ms = w->stay_left_ms,
+                          .period = w->period, .text = (char *)text);
+}
+
 static size_t result_out(const struct codec_server_frame *frame, struct buf *out)
 {
     const struct codec_result *r = &frame->u.result;
@@ -237,6 +307,10 @@ static size_t result_out(const struct codec_server_frame *frame, struct buf *out
     Aoi__V1__ViewResult view = CODEC__MESSAGE(ViewResult, view_result, COLUMN(ids, r->rows.id, r->rows.n), .seq = r->seq,
                                               .next_cursor = r->rows.next);
     Aoi__V1__StatsResult stats = stats_out(&r->stats);
+    Aoi__V1__DensityResult density = CODEC__MESSAGE(DensityResult, density_result, .columns = r->columns, .rows = r->raster_rows,
+                                                    COLUMN(counts, (uint32_t *)r->counts, (size_t)r->columns * r->raster_rows));
+    Aoi__V1__WhyResult why;
+    char text[CODEC__WHY_TEXT];
     Aoi__V1__Result result = CODEC__MESSAGE(Result, result, .kind_case = (Aoi__V1__Result__KindCase)r->kind);
     switch (r->kind) {
     case CODEC_RESULT_ENTITIES: result.entities = &entities; break;
@@ -244,6 +318,11 @@ static size_t result_out(const struct codec_server_frame *frame, struct buf *out
     case CODEC_RESULT_ENTITY: result.entity = &entity; break;
     case CODEC_RESULT_VIEW: result.view = &view; break;
     case CODEC_RESULT_STATS: result.stats = &stats; break;
+    case CODEC_RESULT_DENSITY: result.density = &density; break;
+    case CODEC_RESULT_WHY:
+        why = why_out(r, text);
+        result.why = &why;
+        break;
     case CODEC_RESULT_SPACES:
     case CODEC_RESULT_NONE: break;
     }
@@ -261,6 +340,25 @@ static size_t welcome_out(const struct codec_server_frame *frame, struct buf *ou
     return codec__pack(&message.base, out);
 }
 
+static size_t observed_out(const struct codec_server_frame *frame, struct buf *out)
+{
+    Aoi__V1__Observed observed = CODEC__MESSAGE(Observed, observed, .space = frame->u.observed.space, .n_observed_ids = frame->u.observed.observed_n,
+                                                .observed_ids = (uint64_t *)frame->u.observed.observed,
+                                                .n_unobserved_ids = frame->u.observed.unobserved_n,
+                                                .unobserved_ids = (uint64_t *)frame->u.observed.unobserved);
+    Aoi__V1__ServerFrame message = FRAME(frame->reply_to, OBSERVED, observed, &observed);
+    return codec__pack(&message.base, out);
+}
+
+static size_t lost_out(const struct codec_server_frame *frame, struct buf *out)
+{
+    Aoi__V1__Lost lost = CODEC__MESSAGE(Lost, lost, .space = frame->u.lost.space, .n_entities = frame->u.lost.entity_n,
+                                        .entities = (uint64_t *)frame->u.lost.entities, .n_players = frame->u.lost.player_n,
+                                        .players = (uint64_t *)frame->u.lost.players);
+    Aoi__V1__ServerFrame message = FRAME(frame->reply_to, LOST, lost, &lost);
+    return codec__pack(&message.base, out);
+}
+
 size_t codec_encode_server(const struct codec_server_frame *frame, struct buf *out)
 {
     Aoi__V1__Pong pong = CODEC__MESSAGE(Pong, pong, );
@@ -272,6 +370,8 @@ size_t codec_encode_server(const struct codec_server_frame *frame, struct buf *o
     case CODEC_ACK: return ack_out(frame, out);
     case CODEC_DELTAS: return codec__deltas_out(frame, out);
     case CODEC_RESULT: return result_out(frame, out);
+    case CODEC_OBSERVED: return observed_out(frame, out);
+    case CODEC_LOST: return lost_out(frame, out);
     case CODEC_PONG:
         pong.nonce = frame->u.pong.nonce;
         pong.time_us = frame->u.pong.time_us;

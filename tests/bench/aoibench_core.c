@@ -5,54 +5,31 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "crowd.h"
+#include "bench.h"
 
 /* The default of a space, for all workloads: the figures are those of somebody who has chosen nothing. */
 #define CELL_SIZE AOI_CELL_SIZE_DEFAULT
 
-struct workload {
-    const char *name, *what;
-    uint32_t entities;
-    double side, radius, step;
-    uint32_t flushes;
-    double teleport;
-    bool mixed;
-};
+static void run_all(const struct options *o, struct result *out);
+static void run_memory(const struct options *o, struct result *out);
+static void run_idle(const struct options *o, struct result *out);
 
 static const struct workload workloads[] = {
-    {"W1", "10,000 in 2,000 x 2,000", 10000, 2000, 50, 0.5, 100, 0, false},
-    {"W2", "10,000 in 1,000 x 1,000", 10000, 1000, 50, 1, 100, 0, false},
-    {"W3", "100,000 in 6,324 x 6,324", 100000, 6324, 50, 0.5, 20, 0, false},
-    {"W4", "5,000 in 200 x 200: a hot spot", 5000, 200, 50, 0.5, 20, 0, false},
-    {"W5", "W1 with 1 % teleporting each flush", 10000, 2000, 50, 0.5, 100, 0.01, false},
-    {"W6", "W1 with half-extents 10, 50 and 300", 10000, 2000, 50, 0.5, 100, 0, true},
-    {"MEM", "a million that nobody watches: bytes an entity", 1000000, 20000, 50, 0.5, 2, 0, false},
-    {"IDLE", "a million still ones, 10,000 players: one moves, all move", 1000000, 20000, 50, 0.5, 200, 0, false},
+    {"W1", "10,000 in 2,000 x 2,000", 10000, 2000, 50, 0.5, 100, 0, false, run_all},
+    {"W2", "10,000 in 1,000 x 1,000", 10000, 1000, 50, 1, 100, 0, false, run_all},
+    {"W3", "100,000 in 6,324 x 6,324", 100000, 6324, 50, 0.5, 20, 0, false, run_all},
+    {"W4", "5,000 in 200 x 200: a hot spot", 5000, 200, 50, 0.5, 20, 0, false, run_all},
+    {"W5", "W1 with 1 % teleporting each flush", 10000, 2000, 50, 0.5, 100, 0.01, false, run_all},
+    {"W6", "W1 with half-extents 10, 50 and 300", 10000, 2000, 50, 0.5, 100, 0, true, run_all},
+    {"MEM", "a million that nobody watches: bytes an entity", 1000000, 20000, 50, 0.5, 2, 0, false, run_memory},
+    {"IDLE", "a million still ones, 10,000 players: one moves, all move", 1000000, 20000, 50, 0.5, 200, 0, false, run_idle},
+    {"CROWD", "W4 with max_view 100", 5000, 200, 50, 0.5, 20, 0, false, bench_run_crowd},
+    {"LOD", "W2 with update_tiers 15:1 30:2 *:4, beside W2", 10000, 1000, 50, 1, 100, 0, false, bench_run_lod},
+    {"APPEAL", "W3 with ten that can be seen from 2,000 further away, beside W3", 100000, 6324, 50, 0.5, 20, 0, false, bench_run_appeal},
+    {"ZOOM", "a million, 100 cameras over all of them that show 200 cities, 100,000 armies move", 1000000, 20000, 0, 0, 10, 0, false, bench_run_zoom},
 };
 
-struct options {
-    const struct workload *workload;
-    enum aoi_index index;
-    uint32_t flushes; /* 0: the workload's */
-    double cell_size;
-    uint64_t seed;
-    bool json;
-};
-
-/* What was measured; a report prints them in this order. */
-struct result {
-    const struct options *options;
-    uint32_t entities, players, flushes;
-    uint64_t pairs, enters, leaves, updates, moves;
-    double insert_s, subscribe_s, move_s, flush_s;
-    uint64_t allocations; /* by the measured flushes */
-    uint64_t rss_bytes;
-    double bytes_per_entity;                     /* MEM; 0: not measured */
-    double one_move_s, all_move_s, one_s, all_s; /* IDLE: a flush in which one or all moved, without and with the moves themselves */
-    uint64_t mismatches;
-};
-
-static struct crowd_plan plan_of(const struct options *o, uint32_t players)
+struct crowd_plan bench_plan(const struct options *o, uint32_t players)
 {
     const struct workload *w = o->workload;
     return (struct crowd_plan){.entities = w->entities,
@@ -64,10 +41,11 @@ static struct crowd_plan plan_of(const struct options *o, uint32_t players)
                                .mixed = w->mixed,
                                .index = o->index,
                                .cell_size = o->cell_size,
-                               .seed = o->seed};
+                               .seed = o->seed,
+                               .presence_only = o->presence};
 }
 
-static void build(struct crowd *c, struct result *out)
+void bench_build(struct crowd *c, struct result *out)
 {
     double t0 = crowd_seconds();
     crowd_insert(c);
@@ -77,8 +55,7 @@ static void build(struct crowd *c, struct result *out)
     out->subscribe_s = crowd_seconds() - t1;
 }
 
-/* All move, then a flush. */
-static void round_of_all(struct crowd *c, struct result *out)
+double bench_round(struct crowd *c, struct result *out)
 {
     crowd_step(c);
     double t0 = crowd_seconds();
@@ -86,15 +63,17 @@ static void round_of_all(struct crowd *c, struct result *out)
     double t1 = crowd_seconds();
     unsigned long long allocations = mem_alloc_count();
     crowd_flush(c);
-    out->flush_s += crowd_seconds() - t1;
+    double flush_s = crowd_seconds() - t1;
+    out->flush_s += flush_s;
     out->move_s += t1 - t0;
     out->allocations += mem_alloc_count() - allocations;
     out->moves += c->plan.entities;
     crowd_count_pairs(c);
     out->pairs += c->pairs_now;
+    return flush_s;
 }
 
-static void take_counts(const struct crowd *c, struct result *out)
+void bench_take_counts(const struct crowd *c, struct result *out)
 {
     out->entities = c->plan.entities;
     out->players = c->plan.players;
@@ -104,19 +83,31 @@ static void take_counts(const struct crowd *c, struct result *out)
     out->mismatches = c->mismatches;
 }
 
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+double bench_median(double *values, uint32_t n)
+{
+    qsort(values, n, sizeof *values, ascending);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
 /* All watch and all move. The first flush, which tells everything, is not counted. */
 static void run_all(const struct options *o, struct result *out)
 {
     struct crowd c;
-    struct crowd_plan plan = plan_of(o, o->workload->entities);
+    struct crowd_plan plan = bench_plan(o, o->workload->entities);
     uint32_t flushes = o->flushes;
     crowd_init(&c, &plan);
-    build(&c, out);
+    bench_build(&c, out);
     struct result warm_up = *out;
-    round_of_all(&c, &warm_up);
+    bench_round(&c, &warm_up);
     c.enters = c.leaves = c.updates = c.deltas = 0;
     for (uint32_t f = 1; f <= flushes; f++) {
-        round_of_all(&c, out);
+        bench_round(&c, out);
         if (f % (flushes / 4 + 1) == 0) crowd_check_views(&c, 25);
     }
     out->flushes = flushes;
@@ -124,38 +115,38 @@ static void run_all(const struct options *o, struct result *out)
     crowd_check_views(&c, 100);
     crowd_check_mirrors(&c);
     crowd_check_views(&c, 25);
-    take_counts(&c, out);
+    bench_take_counts(&c, out);
     crowd_clear(&c);
 }
 
 static void run_memory(const struct options *o, struct result *out)
 {
     struct crowd c;
-    struct crowd_plan plan = plan_of(o, 0);
+    struct crowd_plan plan = bench_plan(o, 0);
     crowd_init(&c, &plan);
     uint64_t before = crowd_rss();
-    build(&c, out);
+    bench_build(&c, out);
     uint64_t after = crowd_rss();
-    for (uint32_t f = 0; f < o->flushes; f++) round_of_all(&c, out);
+    for (uint32_t f = 0; f < o->flushes; f++) bench_round(&c, out);
     out->flushes = o->flushes;
     out->rss_bytes = crowd_rss();
     uint64_t most = out->rss_bytes > after ? out->rss_bytes : after; /* moving about must not make it grow either */
     out->bytes_per_entity = (double)(most - before) / plan.entities;
-    take_counts(&c, out);
+    bench_take_counts(&c, out);
     crowd_clear(&c);
 }
 
 static void run_idle(const struct options *o, struct result *out)
 {
     struct crowd c;
-    struct crowd_plan plan = plan_of(o, 10000);
+    struct crowd_plan plan = bench_plan(o, 10000);
     crowd_init(&c, &plan);
-    build(&c, out);
+    bench_build(&c, out);
     struct result warm_up = *out;
-    round_of_all(&c, &warm_up);
-    round_of_all(&c, &warm_up);
+    bench_round(&c, &warm_up);
+    bench_round(&c, &warm_up);
     c.enters = c.leaves = c.updates = c.deltas = 0;
-    for (int f = 0; f < 3; f++) round_of_all(&c, out);
+    for (int f = 0; f < 3; f++) bench_round(&c, out);
     out->all_s = out->flush_s / 3;
     out->all_move_s = (out->flush_s + out->move_s) / 3;
     crowd_check_views(&c, 25);
@@ -173,7 +164,7 @@ static void run_idle(const struct options *o, struct result *out)
     out->flushes = 3;
     out->rss_bytes = crowd_rss();
     crowd_check_views(&c, 25);
-    take_counts(&c, out);
+    bench_take_counts(&c, out);
     crowd_clear(&c);
 }
 
@@ -205,7 +196,14 @@ static void report(const struct result *r)
         {"ns_per_move", 2, ratio(r->move_s * 1e9, (double)r->moves), true},
         {"ns_per_pair", 3, ratio(r->flush_s * 1e9, (double)r->pairs), true},
         {"ns_per_pair_with_moves", 3, ratio((r->flush_s + r->move_s) * 1e9, (double)r->pairs), true},
-        {"ns_per_flush", 0, ratio(r->flush_s * 1e9, r->flushes), true},
+        {"ns_per_flush", 0, r->flush_median_s > 0 ? r->flush_median_s * 1e9 : ratio(r->flush_s * 1e9, r->flushes), true},
+        {"told_per_player_max", 0, r->told_most, r->told_most > 0},
+        {"base_ns_per_flush", 0, r->base_flush_median_s * 1e9, r->base != NULL},
+        {"ns_per_flush_ratio", 3, r->flush_ratio, r->base != NULL},
+        {"base_pairs", 0, (double)r->base_pairs, r->base_pairs > 0},
+        {"ns_per_pair_ratio", 3, r->pair_ratio, r->base_pairs > 0},
+        {"base_updates", 0, (double)r->base_updates, r->base_updates > 0},
+        {"updates_ratio", 4, ratio((double)r->updates, (double)r->base_updates), r->base_updates > 0},
         {"ns_per_insert", 1, ratio(r->insert_s * 1e9, r->entities), true},
         {"ns_per_subscribe", 1, ratio(r->subscribe_s * 1e9, r->players), true},
         {"allocations", 0, (double)r->allocations, true},
@@ -218,6 +216,7 @@ static void report(const struct result *r)
         {"mismatches", 0, (double)r->mismatches, true},
     };
     printf(o->json ? "{\n  \"workload\": \"%s\",\n  \"index\": \"%s\"" : "%s on %s\n", o->workload->name, index);
+    if (r->base != NULL) printf(o->json ? ",\n  \"base\": \"%s\"" : "compared with        %s\n", r->base);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].shown) printf(line, rows[i].name, rows[i].decimals, rows[i].value);
     if (o->json) printf("\n}\n");
@@ -225,11 +224,10 @@ static void report(const struct result *r)
 
 static void usage(FILE *to)
 {
-    fprintf(
-        to,
-        "usage: aoibench core --workload NAME [--index grid|crosslist] [--flushes N] [--cell-size N] [--seed N] [--json]\n"
-        "Runs the core alone. All entities watch and move, unless said otherwise. Exit status 1: what players were told differs from brute force.\n");
-    for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++) fprintf(to, "  %-5s %s\n", workloads[i].name, workloads[i].what);
+    fprintf(to, "usage: aoibench core --workload NAME [--index grid|crosslist] [--flushes N] [--cell-size N] [--seed N] [--presence] [--json]\n"
+                "Runs the core alone. All entities watch and move, unless said otherwise. --presence: players that want no updates. Exit status 1: "
+                "what players were told differs from brute force.\n");
+    for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++) fprintf(to, "  %-7s %s\n", workloads[i].name, workloads[i].what);
 }
 
 /* A number that is all of the text and above 0; else complains and exits. */
@@ -270,6 +268,10 @@ static struct options parse(int argc, char **argv)
             o.json = true;
             continue;
         }
+        if (strcmp(name, "--presence") == 0) {
+            o.presence = true;
+            continue;
+        }
         i++;
         if (strcmp(name, "--workload") == 0 && value != NULL) {
             o.workload = find_workload(value);
@@ -296,13 +298,7 @@ int main(int argc, char **argv)
 {
     struct options o = parse(argc, argv);
     struct result r = {.options = &o};
-    if (strcmp(o.workload->name, "MEM") == 0) {
-        run_memory(&o, &r);
-    } else if (strcmp(o.workload->name, "IDLE") == 0) {
-        run_idle(&o, &r);
-    } else {
-        run_all(&o, &r);
-    }
+    o.workload->run(&o, &r);
     report(&r);
     return r.mismatches == 0 ? 0 : 1;
 }

@@ -27,7 +27,7 @@ static double unit(struct crowd *c)
 double crowd_seconds(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -98,6 +98,18 @@ static void deliver(void *ctx, const struct aoi_delta *d)
 
 /* ------------------------------------------------------------------------------------------------------------- life */
 
+struct aoi_limits crowd_limits(void)
+{
+    return (struct aoi_limits){.max_spaces = 1,
+                               .max_entities = UINT32_MAX / 4,
+                               .max_players = UINT32_MAX / 4,
+                               .max_units = 16,
+                               .max_payload = 4096,
+                               .max_overrides = 16,
+                               .max_message = 4096,
+                               .max_messages = 10000};
+}
+
 void crowd_init(struct crowd *c, const struct crowd_plan *plan)
 {
     *c = (struct crowd){.plan = *plan, .rng = plan->seed == 0 ? 0x9E3779B97F4A7C15u : plan->seed};
@@ -113,10 +125,13 @@ void crowd_init(struct crowd *c, const struct crowd_plan *plan)
         c->y[e] = (float)(unit(c) * plan->side);
     }
     memset(c->buffer, 1, BUFFER_BYTES + 16 * n); /* resident before anything is measured */
-    struct aoi_limits limits = {.max_spaces = 1, .max_entities = UINT32_MAX / 4, .max_players = UINT32_MAX / 4, .max_units = 16, .max_payload = 4096};
+    struct aoi_limits limits = crowd_limits();
     struct aoi_sink sink = {.ctx = c, .deliver = deliver};
     c->world = aoi_world_new(&limits, &sink);
     struct aoi_settings set = {.dimensions = 2, .shape = AOI_SHAPE_BOX, .index = plan->index, .cell_size = plan->cell_size};
+    const char *why;
+    set.max_view = plan->max_view;
+    if (plan->tiers != NULL) CHECK(aoi_tiers_parse(plan->tiers, &set.tiers, &why) == AOI_OK);
     CHECK(aoi_space_create(c->world, OWNER, SPACE, &set, false) == AOI_OK);
     c->space = aoi_space_find(c->world, SPACE);
 }
@@ -131,17 +146,27 @@ void crowd_clear(struct crowd *c)
     for (int i = 0; i < CROWD_MIRRORS; i++) free(c->mirror[i]);
 }
 
+static float appeal_of(const struct crowd *c, uint32_t e)
+{
+    uint32_t castles = c->plan.castles;
+    return castles > 0 && e % (c->plan.entities / castles) == 0 ? (float)c->plan.appeal : 0;
+}
+
 void crowd_insert(struct crowd *c)
 {
     for (uint32_t e = 0; e < c->plan.entities; e++) {
-        struct aoi_entity entity = {.id = FIRST_ID + e, .pos = {c->x[e], c->y[e], 0}, .radius = c->r[e]};
+        struct aoi_entity entity = {.id = FIRST_ID + e, .pos = {c->x[e], c->y[e], 0}, .radius = c->r[e], .appeal = appeal_of(c, e)};
         CHECK(aoi_entity_add(c->space, OWNER, AOI_ADD_NEW, &entity) == AOI_OK);
     }
 }
 
 void crowd_subscribe(struct crowd *c)
 {
-    for (uint32_t p = 0; p < c->plan.players; p++) CHECK(aoi_subscribe(c->space, OWNER, p + 1, FIRST_ID + p, false) == AOI_OK);
+    const struct aoi_player_settings presence = {.presence_only = true};
+    for (uint32_t p = 0; p < c->plan.players; p++) {
+        if (c->plan.presence_only) CHECK(aoi_player_open(c->space, OWNER, p + 1, &presence) == AOI_OK);
+        CHECK(aoi_subscribe(c->space, OWNER, p + 1, FIRST_ID + p, false) == AOI_OK);
+    }
 }
 
 static float reflect(double v, double side)
@@ -174,7 +199,7 @@ void crowd_flush(struct crowd *c)
 {
     struct aoi_flush_info info = {0};
     aoi_flush(c->space, &info);
-    if (info.pending) c->mismatches++;
+    if (info.pending && c->plan.tiers == NULL) c->mismatches++;
 }
 
 void crowd_count_pairs(struct crowd *c)
@@ -184,13 +209,26 @@ void crowd_count_pairs(struct crowd *c)
     c->pairs_now = stats.pairs;
 }
 
+uint32_t crowd_largest_view(struct crowd *c)
+{
+    struct aoi_rows rows = {0};
+    uint32_t most = 0;
+    for (uint32_t p = 0; p < c->plan.players; p++) {
+        uint64_t seq;
+        CHECK(aoi_query_view(c->space, p + 1, 0, c->plan.entities, &rows, &seq) == AOI_OK);
+        if (rows.n > most) most = (uint32_t)rows.n;
+    }
+    aoi_rows_clear(&rows);
+    return most;
+}
+
 /* ------------------------------------------------------------------------------------------------------------- checks */
 
 static bool sees(const struct crowd *c, uint32_t unit_index, uint32_t e)
 {
-    float x = c->x[unit_index], y = c->y[unit_index], r = c->r[unit_index];
+    float x = c->x[unit_index], y = c->y[unit_index], r = c->r[unit_index], appeal = appeal_of(c, e);
     float left = x - r, right = x + r, low = y - r, high = y + r;
-    return e != unit_index && left <= c->x[e] && c->x[e] <= right && low <= c->y[e] && c->y[e] <= high;
+    return e != unit_index && left <= c->x[e] + appeal && c->x[e] - appeal <= right && low <= c->y[e] + appeal && c->y[e] - appeal <= high;
 }
 
 void crowd_check_views(struct crowd *c, uint32_t sample)
@@ -206,7 +244,13 @@ void crowd_check_views(struct crowd *c, uint32_t sample)
             uint64_t e = rows.id[i] - FIRST_ID;
             if (e >= n || told[e]++) c->mismatches++;
         }
-        for (uint32_t e = 0; e < n; e++) c->mismatches += sees(c, p, e) != (told[e] != 0);
+        uint32_t seen = 0, wrong = 0, most = c->plan.max_view;
+        for (uint32_t e = 0; e < n; e++) {
+            bool is = sees(c, p, e);
+            seen += is;
+            wrong += most > 0 ? told[e] && !is : is != (told[e] != 0);
+        }
+        c->mismatches += wrong + (most > 0 && rows.n != (seen < most ? seen : most));
     }
     aoi_rows_clear(&rows);
     free(told);
@@ -230,7 +274,9 @@ void crowd_check_mirrors(struct crowd *c)
             uint32_t p = (uint32_t)(i * stride);
             for (uint32_t e = 0; e < c->plan.entities; e++) {
                 const float *at = c->mirror[i] + 2 * (size_t)e;
-                bool right = sees(c, p, e) ? at[0] == c->x[e] && at[1] == c->y[e] : (bool)isnan(at[0]);
+                bool is = sees(c, p, e), told = !isnan(at[0]), same = at[0] == c->x[e] && at[1] == c->y[e];
+                same |= c->plan.tiers != NULL || c->plan.presence_only;
+                bool right = told ? is && same : !is || c->plan.max_view > 0;
                 c->mismatches += !right;
             }
         }

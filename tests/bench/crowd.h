@@ -13,6 +13,11 @@ struct crowd_plan {
     double side, radius, step;  /* the world is side x side; a box of half-extent radius; length of a step */
     double teleport;            /* share of the entities that jump anywhere instead */
     bool mixed;                 /* half-extents 10 (70 %), 50 (25 %) and 300 (5 %) instead of radius */
+    uint32_t max_view;          /* 0: no limit */
+    const char *tiers;          /* update_tiers; NULL: none */
+    uint32_t castles;           /* so many, spread evenly over the ids, have an appeal */
+    double appeal;
+    bool presence_only;
     enum aoi_index index;
     double cell_size;
     uint64_t seed; /* 0: the usual one */
@@ -35,8 +40,10 @@ struct crowd {
     uint64_t mismatches;
 };
 
-double crowd_seconds(void);
-uint64_t crowd_rss(void); /* bytes resident */
+double crowd_seconds(void); /* of this process, which has one thread: what else the machine does is not counted */
+uint64_t crowd_rss(void);   /* bytes resident */
+
+struct aoi_limits crowd_limits(void);
 
 /* Chooses places and radii, and makes the world and an empty space. */
 void crowd_init(struct crowd *c, const struct crowd_plan *plan);
@@ -47,10 +54,11 @@ void crowd_step(struct crowd *c);      /* chooses new places; moves nobody yet *
 void crowd_move(struct crowd *c, uint32_t entity);
 void crowd_flush(struct crowd *c);
 void crowd_count_pairs(struct crowd *c);
+uint32_t crowd_largest_view(struct crowd *c);
 
-/* Compares the views of a sample of players with brute force; adds to mismatches. */
+/* Compares the views of a sample of players with brute force; adds to mismatches. With max_view: their sizes, and that all in them is in sight. */
 void crowd_check_views(struct crowd *c, uint32_t sample);
-/* Resyncs some players, applies their deltas over some flushes, and compares every position that they were told. */
+/* Resyncs some players, applies their deltas over some flushes, and compares every position that they were told, unless tiers or presence_only hold some back. */
 void crowd_check_mirrors(struct crowd *c);
 
 #endif

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CODE(rc) (1u << -(rc))
-
 _Noreturn void model_fail(const char *fmt, ...)
 {
     va_list args;
@@ -63,10 +61,17 @@ struct model_told *model_told(const struct model_player *p, uint64_t id)
     return i < p->told.n && p->told.at[i].id == id ? &p->told.at[i] : NULL;
 }
 
-static struct model_unit *find_unit(const struct model_player *p, uint64_t entity)
+struct model_unit *model_unit(const struct model_player *p, uint64_t entity)
 {
     for (uint32_t i = 0; i < p->units.n; i++)
         if (p->units.at[i].entity == entity) return &p->units.at[i];
+    return NULL;
+}
+
+const struct model_override *model_override(const struct model_player *p, uint64_t entity)
+{
+    for (uint32_t i = 0; i < p->overrides.n; i++)
+        if (p->overrides.at[i].entity == entity) return &p->overrides.at[i];
     return NULL;
 }
 
@@ -123,71 +128,54 @@ static unsigned radius_faults(const struct model *m, float radius)
     return m->limits.max_radius > 0 && radius > m->limits.max_radius ? CODE(AOI_EINVAL) : 0;
 }
 
-static unsigned box_faults(uint32_t dims, const float *min, const float *max)
+static unsigned appeal_faults(float appeal)
+{
+    return isfinite(appeal) && appeal >= 0 ? 0 : CODE(AOI_EINVAL);
+}
+
+unsigned model_box_faults(uint32_t dims, const float *min, const float *max)
 {
     for (uint32_t a = 0; a < dims; a++)
         if (!isfinite(min[a]) || !isfinite(max[a]) || min[a] > max[a]) return CODE(AOI_EINVAL);
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- section 3 of the contract */
-
 static double cell_of(const struct model_space *s, float v)
 {
     return floor((double)v / s->set.cell_size);
 }
 
-bool model_unit_sees(const struct model_space *s, const struct model_entity *e, const struct model_entity *t)
-{
-    if (e->id == t->id || e->radius == 0) return false;
-    double squares = 0;
-    for (uint32_t a = 0; a < s->dims; a++) {
-        float from = e->v.pos[a], to = t->v.pos[a];
-        if (s->set.shape == AOI_SHAPE_BOX) {
-            float low = from - e->radius, high = from + e->radius;
-            if (!(low <= to && to <= high)) return false;
-        } else if (s->set.shape == AOI_SHAPE_CELLS) {
-            if (fabs(cell_of(s, from) - cell_of(s, to)) > s->set.cell_range) return false;
-        } else {
-            double d = (double)from - (double)to;
-            squares += d * d;
-        }
-    }
-    return s->set.shape != AOI_SHAPE_SPHERE || squares <= (double)e->radius * (double)e->radius;
-}
-
-static bool in_box(uint32_t dims, const float *p, const float *min, const float *max)
+bool model_in_box(uint32_t dims, const float *p, const float *min, const float *max)
 {
     for (uint32_t a = 0; a < dims; a++)
         if (!(min[a] <= p[a] && p[a] <= max[a])) return false;
     return true;
 }
 
-bool model_player_sees(const struct model_space *s, const struct model_player *p, const struct model_entity *t)
-{
-    for (uint32_t i = 0; i < p->units.n; i++)
-        if (p->units.at[i].entity == t->id && p->units.at[i].include_self) return true;
-    if ((t->v.layers & p->mask) == 0) return false;
-    if (p->has_viewport && in_box(s->dims, t->v.pos, p->min, p->max)) return true;
-    for (uint32_t i = 0; i < p->units.n; i++)
-        if (model_unit_sees(s, model_entity(s, p->units.at[i].entity), t)) return true;
-    return false;
-}
-
 /* ------------------------------------------------------------------------------------------------------------- the world */
+
+static void on_change(void *ctx, struct aoi_space *space)
+{
+    struct model_space *s = model_space(ctx, aoi_space_id(space));
+    REQUIRE(s != NULL && !s->notified && !s->dirty && aoi_space_dirty(space), "a space says that it has changed, though it was dirty, or is not");
+    s->notified = true;
+}
 
 void model_init(struct model *m, const struct aoi_limits *limits)
 {
-    *m = (struct model){.limits = *limits, .time_us = 1000000};
+    *m = (struct model){.limits = *limits, .time_us = 1000000, .now_ms = 1000000};
     for (int o = 0; o < MODEL_OWNERS; o++) m->room[o] = MODEL_NO_LIMIT;
-    struct aoi_sink sink = {.ctx = m, .room = model_sink_room, .deliver = model_sink_deliver};
+    struct aoi_sink sink = {
+        .ctx = m, .room = model_sink_room, .deliver = model_sink_deliver, .observed = model_sink_observed, .lost = model_sink_lost};
     m->world = aoi_world_new(limits, &sink);
+    aoi_world_on_change(m->world, on_change, m);
 }
 
 static void free_player(struct model_player *p)
 {
     array_clear(&p->units);
     array_clear(&p->told);
+    array_clear(&p->overrides);
 }
 
 static void free_space(struct model *m, struct model_space *s)
@@ -195,6 +183,9 @@ static void free_space(struct model *m, struct model_space *s)
     for (uint32_t i = 0; i < s->players.n; i++) free_player(&s->players.at[i]);
     array_clear(&s->players);
     array_clear(&s->entities);
+    array_clear(&s->messages);
+    array_clear(&s->units);
+    array_clear(&s->candidates);
     for (uint32_t i = 0; i < m->spaces.n; i++) {
         if (m->spaces.at[i] != s) continue;
         array_swap_remove(&m->spaces, i);
@@ -208,11 +199,21 @@ void model_clear(struct model *m)
     aoi_world_free(m->world);
     while (m->spaces.n > 0) free_space(m, m->spaces.at[0]);
     array_clear(&m->spaces);
+    array_clear(&m->before);
     aoi_rows_clear(&m->rows);
 }
 
-/* faults: the codes that the call may return; 0: it has to succeed. */
-static int judge(struct model *m, const char *what, uint64_t id, int rc, unsigned faults, uint32_t closed)
+/* When there is something to look at where there was nothing, the space says so. */
+static void check_dirty(const struct model *m, struct model_space *s, const char *what)
+{
+    struct aoi_space *space = aoi_space_find(m->world, s->id);
+    if (space == NULL) return; /* it has just ended */
+    REQUIRE(aoi_space_dirty(space) == (s->dirty || s->notified), "%s: the space is dirty: %d, and did not say so", what, aoi_space_dirty(space));
+    s->dirty = aoi_space_dirty(space);
+    s->notified = false;
+}
+
+int model_judge(struct model *m, const char *what, uint64_t id, int rc, unsigned faults, uint32_t closed)
 {
     unsigned right = faults == 0 ? CODE(AOI_OK) : faults;
     REQUIRE(rc <= 0 && rc >= AOI_ELIMIT && (right >> -rc & 1), "%s of %llu returned %d; allowed are the bits of 0x%x", what, (unsigned long long)id,
@@ -220,14 +221,24 @@ static int judge(struct model *m, const char *what, uint64_t id, int rc, unsigne
     uint32_t expected = rc == AOI_OK ? closed : 0;
     REQUIRE(m->closed_n == expected, "%s of %llu closed %u players, not %u", what, (unsigned long long)id, m->closed_n, expected);
     m->closed_n = 0;
+    for (uint32_t i = 0; i < m->spaces.n; i++) check_dirty(m, m->spaces.at[i], what);
+    REQUIRE(!m->losing, "%s of %llu: the loser was not told", what, (unsigned long long)id);
     return rc;
+}
+
+static bool equal_tiers(const struct aoi_tiers *a, const struct aoi_tiers *b)
+{
+    bool same = a->n == b->n && (a->beyond > 1 ? a->beyond : 1) == (b->beyond > 1 ? b->beyond : 1);
+    for (uint32_t i = 0; same && i < a->n; i++) same = a->at[i].distance == b->at[i].distance && a->at[i].period == b->at[i].period;
+    return same;
 }
 
 static bool equal_settings(const struct aoi_settings *a, const struct aoi_settings *b)
 {
     bool same = a->dimensions == b->dimensions && a->index == b->index && a->shape == b->shape && a->cell_size == b->cell_size &&
                 a->cell_range == b->cell_range && a->bounded == b->bounded && a->extra == b->extra && a->flush_ms == b->flush_ms &&
-                a->persistent == b->persistent;
+                a->persistent == b->persistent && a->leave_margin == b->leave_margin && a->min_stay_ms == b->min_stay_ms &&
+                a->max_view == b->max_view && a->max_enter_per_flush == b->max_enter_per_flush && equal_tiers(&a->tiers, &b->tiers);
     for (uint32_t i = 0; same && a->bounded && i < a->dimensions; i++) same = a->min[i] == b->min[i] && a->max[i] == b->max[i];
     return same;
 }
@@ -242,7 +253,7 @@ int model_space_create(struct model *m, aoi_owner owner, uint64_t id, const stru
     unsigned faults = id == 0 ? CODE(AOI_EINVAL) : 0;
     if (old != NULL && !(if_absent && equal_settings(&old->set, &set))) faults |= CODE(AOI_EDUPSPACE);
     if (old == NULL && m->spaces.n >= m->limits.max_spaces) faults |= CODE(AOI_ELIMIT);
-    int rc = judge(m, "create", id, aoi_space_create(m->world, owner, id, settings, if_absent), faults, 0);
+    int rc = model_judge(m, "create", id, aoi_space_create(m->world, owner, id, settings, if_absent), faults, 0);
     if (rc != AOI_OK || old != NULL) return rc;
     struct model_space *s = mem_zalloc(sizeof *s);
     *s = (struct model_space){.id = id, .owner = owner, .set = set, .dims = set.dimensions};
@@ -252,13 +263,46 @@ int model_space_create(struct model *m, aoi_owner owner, uint64_t id, const stru
     return rc;
 }
 
+static unsigned tiers_faults(const struct aoi_tiers *t)
+{
+    bool good = t->n <= AOI_TIERS_MAX && t->beyond <= AOI_PERIOD_MAX;
+    for (uint32_t i = 0; good && i < t->n; i++) {
+        good = isfinite(t->at[i].distance) && t->at[i].distance >= 0 && t->at[i].period >= 1 && t->at[i].period <= AOI_PERIOD_MAX;
+        good &= i == 0 || t->at[i].distance > t->at[i - 1].distance;
+    }
+    return good ? 0 : CODE(AOI_EINVAL);
+}
+
+int model_space_set(struct model *m, struct model_space *s, aoi_owner owner, bool admin, const struct aoi_space_change *change)
+{
+    unsigned faults = 0;
+    struct aoi_settings set = s->set;
+    if (change->has_flush_ms) set.flush_ms = change->flush_ms;
+    if (change->has_leave_margin) set.leave_margin = change->leave_margin;
+    if (change->has_min_stay_ms) set.min_stay_ms = change->min_stay_ms;
+    if (change->has_max_view) set.max_view = change->max_view;
+    if (change->has_max_enter_per_flush) set.max_enter_per_flush = change->max_enter_per_flush;
+    if (change->has_tiers) set.tiers = change->tiers;
+    if (!admin && (s->owner == 0 || s->owner != owner)) faults |= CODE(AOI_EOWNER);
+    if (!isfinite(set.leave_margin) || set.leave_margin < 0) faults |= CODE(AOI_EINVAL);
+    if (set.max_view > AOI_MAX_VIEW) faults |= CODE(AOI_EINVAL) | CODE(AOI_ELIMIT);
+    faults |= tiers_faults(&set.tiers);
+    int rc = model_judge(m, "set space", s->id, aoi_space_set(model_core_space(m, s), owner, admin, change), faults, 0);
+    if (rc != AOI_OK) return rc;
+    s->set = set;
+    for (uint32_t i = 0; set.min_stay_ms == 0 && i < s->players.n; i++) /* forgets when they entered */
+        for (uint32_t k = 0; k < s->players.at[i].told.n; k++) s->players.at[i].told.at[k].since = 0;
+    REQUIRE(equal_settings(aoi_space_settings(model_core_space(m, s)), &s->set), "the space is not as it was set");
+    return rc;
+}
+
 int model_space_destroy(struct model *m, aoi_owner owner, bool admin, uint64_t id)
 {
     struct model_space *s = model_space(m, id);
     unsigned faults = 0;
     if (s == NULL) faults = id == 0 ? CODE(AOI_EINVAL) | CODE(AOI_ENOSPACE) : CODE(AOI_ENOSPACE);
     if (s != NULL && !(s->owner != 0 && s->owner == owner) && !(admin && (s->owner != 0 || s->orphan))) faults = CODE(AOI_EOWNER);
-    int rc = judge(m, "destroy", id, aoi_space_destroy(m->world, owner, admin, id), faults, s == NULL ? 0 : s->players.n);
+    int rc = model_judge(m, "destroy", id, aoi_space_destroy(m->world, owner, admin, id), faults, s == NULL ? 0 : s->players.n);
     if (rc == AOI_OK) free_space(m, s);
     return rc;
 }
@@ -266,7 +310,7 @@ int model_space_destroy(struct model *m, aoi_owner owner, bool admin, uint64_t i
 static void remove_entity(struct model_space *s, uint64_t id)
 {
     for (uint32_t i = 0; i < s->players.n; i++) {
-        struct model_unit *u = find_unit(&s->players.at[i], id);
+        struct model_unit *u = model_unit(&s->players.at[i], id);
         if (u != NULL) array_swap_remove(&s->players.at[i].units, u - s->players.at[i].units.at);
     }
     uint32_t i = lower_bound(s->entities.at, s->entities.n, sizeof *s->entities.at, id);
@@ -279,6 +323,13 @@ static void remove_player(struct model_space *s, struct model_player *p)
     memmove(p, p + 1, (size_t)(&s->players.at[--s->players.n] - p) * sizeof *p);
 }
 
+/* What was released to an owner that is gone is released to nobody. */
+static void forget_releases(struct model_space *s, aoi_owner to)
+{
+    for (uint32_t i = 0; i < s->entities.n; i++) s->entities.at[i].released &= s->entities.at[i].release_to != to;
+    for (uint32_t i = 0; i < s->players.n; i++) s->players.at[i].released &= s->players.at[i].release_to != to;
+}
+
 void model_owner_end(struct model *m, aoi_owner owner, bool tell)
 {
     uint32_t closed = 0;
@@ -288,7 +339,7 @@ void model_owner_end(struct model *m, aoi_owner owner, bool tell)
         for (uint32_t k = 0; k < s->players.n; k++) closed += s->players.at[k].owner == owner ? tell : ends;
     }
     aoi_owner_end(m->world, owner, tell);
-    judge(m, "end of owner", owner, AOI_OK, 0, closed);
+    model_judge(m, "end of owner", owner, AOI_OK, 0, closed);
     for (uint32_t i = m->spaces.n; i-- > 0;) {
         struct model_space *s = m->spaces.at[i];
         if (s->owner == owner && !s->set.persistent) {
@@ -299,6 +350,7 @@ void model_owner_end(struct model *m, aoi_owner owner, bool tell)
             s->owner = 0;
             s->orphan = true;
         }
+        forget_releases(s, owner);
         for (uint32_t k = s->players.n; k-- > 0;)
             if (s->players.at[k].owner == owner) remove_player(s, &s->players.at[k]);
         for (uint32_t k = s->entities.n; k-- > 0;)
@@ -311,6 +363,11 @@ void model_owner_end(struct model *m, aoi_owner owner, bool tell)
 static void write_entity(const struct model_space *s, struct model_entity *e, const struct aoi_entity *from)
 {
     e->radius = clean(from->radius);
+    e->appeal = clean(from->appeal);
+    e->priority = from->priority;
+    if (e->report_observed != from->report_observed) e->reported = MODEL_UNOBSERVED;
+    e->report_observed = from->report_observed;
+    e->moves++;
     for (uint32_t a = 0; a < s->dims; a++) e->v.pos[a] = clean(from->pos[a]);
     e->v.extra = s->set.extra ? from->extra : 0;
     e->v.layers = from->layers == 0 ? AOI_LAYERS_DEFAULT : from->layers;
@@ -318,16 +375,45 @@ static void write_entity(const struct model_space *s, struct model_entity *e, co
     e->v.payload_hash = model_hash(from->payload, from->payload_len);
 }
 
-int model_entity_add(struct model *m, struct model_space *s, aoi_owner owner, enum aoi_add_mode mode, const struct aoi_entity *entity)
+static void expect_loss(struct model *m, aoi_owner loser, bool player, uint64_t id)
+{
+    m->losing = true;
+    m->loser = loser;
+    m->losing_player = player;
+    m->losing_id = id;
+}
+
+static bool may_take(bool released, aoi_owner to, aoi_owner taker)
+{
+    return released && (to == 0 || to == taker);
+}
+
+static int adopt(struct model *m, struct model_space *s, aoi_owner owner, const struct aoi_entity *entity)
 {
     struct model_entity *e = model_entity(s, entity->id);
-    unsigned faults = position_faults(s, entity->pos) | radius_faults(m, entity->radius);
+    unsigned faults = entity->id == 0 ? CODE(AOI_EINVAL) : e == NULL ? CODE(AOI_ENOENTITY) : 0;
+    if (e != NULL && e->owner != owner && !may_take(e->released, e->release_to, owner)) faults |= CODE(AOI_EOWNER);
+    bool changes = faults == 0 && e->owner != owner;
+    if (changes) expect_loss(m, e->owner, false, e->id);
+    int rc = model_judge(m, "adopt", entity->id, aoi_entity_add(model_core_space(m, s), owner, AOI_ADD_ADOPT, entity), faults, 0);
+    if (rc != AOI_OK) return rc;
+    if (changes) e->reported = MODEL_UNKNOWN;
+    e->owner = owner;
+    e->released = false;
+    return rc;
+}
+
+int model_entity_add(struct model *m, struct model_space *s, aoi_owner owner, enum aoi_add_mode mode, const struct aoi_entity *entity)
+{
+    if (mode == AOI_ADD_ADOPT) return adopt(m, s, owner, entity);
+    struct model_entity *e = model_entity(s, entity->id);
+    unsigned faults = position_faults(s, entity->pos) | radius_faults(m, entity->radius) | appeal_faults(entity->appeal);
     if (entity->id == 0 || (mode != AOI_ADD_NEW && mode != AOI_ADD_UPSERT)) faults |= CODE(AOI_EINVAL);
     if (entity->payload_len > m->limits.max_payload) faults |= CODE(AOI_ELIMIT);
     if (e != NULL && mode == AOI_ADD_NEW) faults |= CODE(AOI_EDUPENTITY);
     if (e != NULL && mode == AOI_ADD_UPSERT && e->owner != owner) faults |= CODE(AOI_EOWNER);
     if (e == NULL && s->entities.n >= m->limits.max_entities) faults |= CODE(AOI_ELIMIT);
-    int rc = judge(m, "add", entity->id, aoi_entity_add(model_core_space(m, s), owner, mode, entity), faults, 0);
+    int rc = model_judge(m, "add", entity->id, aoi_entity_add(model_core_space(m, s), owner, mode, entity), faults, 0);
     if (rc != AOI_OK) return rc;
     if (e == NULL) {
         uint32_t i = lower_bound(s->entities.at, s->entities.n, sizeof *s->entities.at, entity->id);
@@ -352,18 +438,20 @@ static unsigned entity_faults(const struct model_space *s, aoi_owner owner, uint
 int model_entity_move(struct model *m, struct model_space *s, aoi_owner owner, uint64_t id, const float pos[3], const uint32_t *extra)
 {
     unsigned faults = entity_faults(s, owner, id) | position_faults(s, pos);
-    int rc = judge(m, "move", id, aoi_entity_move(model_core_space(m, s), owner, id, pos, extra), faults, 0);
+    int rc = model_judge(m, "move", id, aoi_entity_move(model_core_space(m, s), owner, id, pos, extra), faults, 0);
     if (rc != AOI_OK) return rc;
     struct model_entity *e = model_entity(s, id);
+    struct model_value was = e->v;
     for (uint32_t a = 0; a < s->dims; a++) e->v.pos[a] = clean(pos[a]);
     if (extra != NULL && s->set.extra) e->v.extra = *extra;
+    e->moves += !model_same_place(s, &was, &e->v);
     return rc;
 }
 
 int model_entity_remove(struct model *m, struct model_space *s, aoi_owner owner, uint64_t id)
 {
     unsigned faults = entity_faults(s, owner, id);
-    int rc = judge(m, "remove", id, aoi_entity_remove(model_core_space(m, s), owner, id), faults, 0);
+    int rc = model_judge(m, "remove", id, aoi_entity_remove(model_core_space(m, s), owner, id), faults, 0);
     if (rc == AOI_OK) remove_entity(s, id);
     return rc;
 }
@@ -371,7 +459,7 @@ int model_entity_remove(struct model *m, struct model_space *s, aoi_owner owner,
 int model_entity_set_radius(struct model *m, struct model_space *s, aoi_owner owner, uint64_t id, float radius)
 {
     unsigned faults = entity_faults(s, owner, id) | radius_faults(m, radius);
-    int rc = judge(m, "set_radius", id, aoi_entity_set_radius(model_core_space(m, s), owner, id, radius), faults, 0);
+    int rc = model_judge(m, "set_radius", id, aoi_entity_set_radius(model_core_space(m, s), owner, id, radius), faults, 0);
     if (rc == AOI_OK) model_entity(s, id)->radius = clean(radius);
     return rc;
 }
@@ -379,7 +467,7 @@ int model_entity_set_radius(struct model *m, struct model_space *s, aoi_owner ow
 int model_entity_set_layers(struct model *m, struct model_space *s, aoi_owner owner, uint64_t id, uint32_t layers)
 {
     unsigned faults = entity_faults(s, owner, id);
-    int rc = judge(m, "set_layers", id, aoi_entity_set_layers(model_core_space(m, s), owner, id, layers), faults, 0);
+    int rc = model_judge(m, "set_layers", id, aoi_entity_set_layers(model_core_space(m, s), owner, id, layers), faults, 0);
     if (rc == AOI_OK) model_entity(s, id)->v.layers = layers;
     return rc;
 }
@@ -387,11 +475,37 @@ int model_entity_set_layers(struct model *m, struct model_space *s, aoi_owner ow
 int model_entity_set_payload(struct model *m, struct model_space *s, aoi_owner owner, uint64_t id, const void *payload, uint32_t len)
 {
     unsigned faults = entity_faults(s, owner, id) | (len > m->limits.max_payload ? CODE(AOI_ELIMIT) : 0);
-    int rc = judge(m, "set_payload", id, aoi_entity_set_payload(model_core_space(m, s), owner, id, payload, len), faults, 0);
+    int rc = model_judge(m, "set_payload", id, aoi_entity_set_payload(model_core_space(m, s), owner, id, payload, len), faults, 0);
     if (rc != AOI_OK) return rc;
     struct model_value *v = &model_entity(s, id)->v;
     v->payload_len = len;
     v->payload_hash = model_hash(payload, len);
+    return rc;
+}
+
+int model_entity_set_appeal(struct model *m, struct model_space *s, aoi_owner owner, uint64_t id, float appeal)
+{
+    unsigned faults = entity_faults(s, owner, id) | appeal_faults(appeal);
+    int rc = model_judge(m, "set_appeal", id, aoi_entity_set_appeal(model_core_space(m, s), owner, id, appeal), faults, 0);
+    if (rc == AOI_OK) model_entity(s, id)->appeal = clean(appeal);
+    return rc;
+}
+
+int model_entity_set_priority(struct model *m, struct model_space *s, aoi_owner owner, uint64_t id, uint32_t priority)
+{
+    unsigned faults = entity_faults(s, owner, id);
+    int rc = model_judge(m, "set_priority", id, aoi_entity_set_priority(model_core_space(m, s), owner, id, priority), faults, 0);
+    if (rc == AOI_OK) model_entity(s, id)->priority = priority;
+    return rc;
+}
+
+int model_entity_release(struct model *m, struct model_space *s, aoi_owner owner, uint64_t id, aoi_owner to)
+{
+    unsigned faults = entity_faults(s, owner, id);
+    int rc = model_judge(m, "release", id, aoi_entity_release(model_core_space(m, s), owner, id, to), faults, 0);
+    if (rc != AOI_OK) return rc;
+    model_entity(s, id)->released = true;
+    model_entity(s, id)->release_to = to;
     return rc;
 }
 
@@ -400,15 +514,16 @@ int model_entity_get(struct model *m, struct model_space *s, uint64_t id)
     const struct model_entity *e = model_entity(s, id);
     struct aoi_entity out = {0};
     unsigned faults = id == 0 ? CODE(AOI_EINVAL) | CODE(AOI_ENOENTITY) : e == NULL ? CODE(AOI_ENOENTITY) : 0;
-    int rc = judge(m, "get", id, aoi_entity_get(model_core_space(m, s), id, &out), faults, 0);
+    int rc = model_judge(m, "get", id, aoi_entity_get(model_core_space(m, s), id, &out), faults, 0);
     if (rc != AOI_OK) return rc;
     uint32_t subscribers = 0;
-    for (uint32_t i = 0; i < s->players.n; i++) subscribers += find_unit(&s->players.at[i], id) != NULL;
+    for (uint32_t i = 0; i < s->players.n; i++) subscribers += model_unit(&s->players.at[i], id) != NULL;
     struct model_value v = {
         .extra = out.extra, .layers = out.layers, .payload_len = out.payload_len, .payload_hash = model_hash(out.payload, out.payload_len)};
     memcpy(v.pos, out.pos, sizeof v.pos);
     bool right = out.id == id && model_same_place(s, &v, &e->v) && v.layers == e->v.layers && model_same_payload(&v, &e->v);
     for (uint32_t a = 0; a < s->dims; a++) right &= !signbit(v.pos[a]) || v.pos[a] < 0;
+    right &= out.appeal == e->appeal && out.priority == e->priority && out.report_observed == e->report_observed;
     right &= out.radius == e->radius && out.owner == e->owner && out.subscribers == subscribers;
     REQUIRE(right, "get of %llu gives something else than what was set", (unsigned long long)id);
     return rc;
@@ -437,18 +552,58 @@ static struct model_player *open_player(struct model_space *s, aoi_owner owner, 
     return p;
 }
 
+int model_player_settings(struct model *m, struct model_space *s, aoi_owner owner, uint64_t player, const struct aoi_player_settings *settings)
+{
+    struct model_player *p = model_player(s, player);
+    bool takes = p != NULL && p->owner != owner && settings->take_over && may_take(p->released, p->release_to, owner);
+    unsigned faults = takes ? 0 : player_faults(m, s, owner, player, true);
+    if (!isfinite(settings->leave_margin) || settings->leave_margin < 0) faults |= CODE(AOI_EINVAL);
+    if (settings->max_view > AOI_MAX_VIEW) faults |= CODE(AOI_EINVAL) | CODE(AOI_ELIMIT);
+    if (takes && faults == 0) expect_loss(m, p->owner, true, player);
+    int rc = model_judge(m, "open", player, aoi_player_open(model_core_space(m, s), owner, player, settings), faults, 0);
+    if (rc != AOI_OK) return rc;
+    p = open_player(s, owner, player);
+    p->full_due |= takes || (p->set.presence_only && !settings->presence_only);
+    p->set = *settings;
+    p->mask = settings->mask == 0 ? UINT32_MAX : settings->mask;
+    if (settings->take_over) p->released = false; /* taken, or taken back */
+    p->owner = owner;
+    return rc;
+}
+
 int model_player_open(struct model *m, struct model_space *s, aoi_owner owner, uint64_t player, uint32_t mask)
 {
-    unsigned faults = player_faults(m, s, owner, player, true);
-    int rc = judge(m, "open", player, aoi_player_open(model_core_space(m, s), owner, player, mask), faults, 0);
-    if (rc == AOI_OK) open_player(s, owner, player)->mask = mask == 0 ? UINT32_MAX : mask;
+    return model_player_settings(m, s, owner, player, &(struct aoi_player_settings){.mask = mask});
+}
+
+int model_player_release(struct model *m, struct model_space *s, aoi_owner owner, uint64_t player, aoi_owner to)
+{
+    unsigned faults = player_faults(m, s, owner, player, false);
+    int rc = model_judge(m, "release player", player, aoi_player_release(model_core_space(m, s), owner, player, to), faults, 0);
+    if (rc != AOI_OK) return rc;
+    model_player(s, player)->released = true;
+    model_player(s, player)->release_to = to;
+    return rc;
+}
+
+int model_player_override(struct model *m, struct model_space *s, aoi_owner owner, uint64_t player, uint64_t entity, enum aoi_override kind)
+{
+    unsigned faults = player_faults(m, s, owner, player, false);
+    struct model_player *p = model_player(s, player);
+    const struct model_override *old = p == NULL ? NULL : model_override(p, entity);
+    if (entity == 0 || (kind != AOI_OVERRIDE_NONE && kind != AOI_OVERRIDE_HIDE && kind != AOI_OVERRIDE_SHOW)) faults |= CODE(AOI_EINVAL);
+    if (p != NULL && old == NULL && kind != AOI_OVERRIDE_NONE && p->overrides.n >= m->limits.max_overrides) faults |= CODE(AOI_ELIMIT);
+    int rc = model_judge(m, "override", player, aoi_player_override(model_core_space(m, s), owner, player, entity, kind), faults, 0);
+    if (rc != AOI_OK) return rc;
+    if (old != NULL) array_swap_remove(&p->overrides, old - p->overrides.at);
+    if (kind != AOI_OVERRIDE_NONE) *array_add(&p->overrides) = (struct model_override){.entity = entity, .show = kind == AOI_OVERRIDE_SHOW};
     return rc;
 }
 
 int model_player_close(struct model *m, struct model_space *s, aoi_owner owner, uint64_t player)
 {
     unsigned faults = player_faults(m, s, owner, player, false);
-    int rc = judge(m, "close", player, aoi_player_close(model_core_space(m, s), owner, player), faults, 1);
+    int rc = model_judge(m, "close", player, aoi_player_close(model_core_space(m, s), owner, player), faults, 1);
     if (rc == AOI_OK) remove_player(s, model_player(s, player));
     return rc;
 }
@@ -457,14 +612,14 @@ int model_subscribe(struct model *m, struct model_space *s, aoi_owner owner, uin
 {
     unsigned faults = player_faults(m, s, owner, player, true);
     struct model_player *p = model_player(s, player);
-    struct model_unit *u = p == NULL ? NULL : find_unit(p, entity);
+    struct model_unit *u = p == NULL ? NULL : model_unit(p, entity);
     if (entity == 0) {
         faults |= CODE(AOI_EINVAL);
     } else if (model_entity(s, entity) == NULL) {
         faults |= CODE(AOI_ENOENTITY);
     }
     if (u == NULL && (p == NULL ? 0 : p->units.n) >= m->limits.max_units) faults |= CODE(AOI_ELIMIT);
-    int rc = judge(m, "subscribe", player, aoi_subscribe(model_core_space(m, s), owner, player, entity, include_self), faults, 0);
+    int rc = model_judge(m, "subscribe", player, aoi_subscribe(model_core_space(m, s), owner, player, entity, include_self), faults, 0);
     if (rc != AOI_OK) return rc;
     p = open_player(s, owner, player);
     if (u == NULL) {
@@ -479,18 +634,18 @@ int model_unsubscribe(struct model *m, struct model_space *s, aoi_owner owner, u
 {
     unsigned faults = player_faults(m, s, owner, player, false);
     struct model_player *p = model_player(s, player);
-    struct model_unit *u = p == NULL ? NULL : find_unit(p, entity);
+    struct model_unit *u = p == NULL ? NULL : model_unit(p, entity);
     if (entity == 0) faults |= CODE(AOI_EINVAL);
     if (p != NULL && u == NULL && entity != 0) faults |= CODE(AOI_ENOENTITY);
-    int rc = judge(m, "unsubscribe", player, aoi_unsubscribe(model_core_space(m, s), owner, player, entity), faults, 0);
+    int rc = model_judge(m, "unsubscribe", player, aoi_unsubscribe(model_core_space(m, s), owner, player, entity), faults, 0);
     if (rc == AOI_OK) array_swap_remove(&p->units, u - p->units.at);
     return rc;
 }
 
 int model_viewport_set(struct model *m, struct model_space *s, aoi_owner owner, uint64_t player, const float min[3], const float max[3])
 {
-    unsigned faults = player_faults(m, s, owner, player, true) | box_faults(s->dims, min, max);
-    int rc = judge(m, "viewport", player, aoi_viewport_set(model_core_space(m, s), owner, player, min, max), faults, 0);
+    unsigned faults = player_faults(m, s, owner, player, true) | model_box_faults(s->dims, min, max);
+    int rc = model_judge(m, "viewport", player, aoi_viewport_set(model_core_space(m, s), owner, player, min, max), faults, 0);
     if (rc != AOI_OK) return rc;
     struct model_player *p = open_player(s, owner, player);
     p->has_viewport = true;
@@ -502,7 +657,7 @@ int model_viewport_set(struct model *m, struct model_space *s, aoi_owner owner, 
 int model_viewport_clear(struct model *m, struct model_space *s, aoi_owner owner, uint64_t player)
 {
     unsigned faults = player_faults(m, s, owner, player, false);
-    int rc = judge(m, "viewport_clear", player, aoi_viewport_clear(model_core_space(m, s), owner, player), faults, 0);
+    int rc = model_judge(m, "viewport_clear", player, aoi_viewport_clear(model_core_space(m, s), owner, player), faults, 0);
     if (rc == AOI_OK) model_player(s, player)->has_viewport = false;
     return rc;
 }
@@ -510,11 +665,42 @@ int model_viewport_clear(struct model *m, struct model_space *s, aoi_owner owner
 int model_resync(struct model *m, struct model_space *s, aoi_owner owner, uint64_t player)
 {
     unsigned faults = player == 0 ? 0 : player_faults(m, s, owner, player, false);
-    int rc = judge(m, "resync", player, aoi_resync(model_core_space(m, s), owner, player), faults, 0);
+    int rc = model_judge(m, "resync", player, aoi_resync(model_core_space(m, s), owner, player), faults, 0);
     for (uint32_t i = 0; rc == AOI_OK && i < s->players.n; i++) {
         struct model_player *p = &s->players.at[i];
         if (player == 0 ? p->owner == owner : p->id == player) p->full_due = true;
     }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- messages */
+
+static unsigned message_faults(const struct model *m, const struct model_space *s, uint32_t len)
+{
+    return len > m->limits.max_message || s->messages.n >= m->limits.max_messages ? CODE(AOI_ELIMIT) : 0;
+}
+
+int model_publish_from(struct model *m, struct model_space *s, aoi_owner owner, uint64_t entity, const void *message, uint32_t len)
+{
+    unsigned faults = entity_faults(s, owner, entity) | message_faults(m, s, len);
+    int rc = model_judge(m, "publish", entity, aoi_publish_from(model_core_space(m, s), owner, entity, message, len), faults, 0);
+    if (rc != AOI_OK) return rc;
+    *array_add(&s->messages) = (struct model_message){
+        .entity = entity, .identity = model_entity(s, entity)->identity, .len = len, .hash = model_hash(message, len)};
+    s->messages_n++;
+    return rc;
+}
+
+int model_publish_at(struct model *m, struct model_space *s, const float min[3], const float max[3], const void *message, uint32_t len)
+{
+    unsigned faults = model_box_faults(s->dims, min, max) | message_faults(m, s, len);
+    int rc = model_judge(m, "publish at", 0, aoi_publish_at(model_core_space(m, s), min, max, message, len), faults, 0);
+    if (rc != AOI_OK) return rc;
+    struct model_message *new = array_add(&s->messages);
+    *new = (struct model_message){.len = len, .hash = model_hash(message, len)};
+    memcpy(new->min, min, sizeof new->min);
+    memcpy(new->max, max, sizeof new->max);
+    s->messages_n++;
     return rc;
 }
 
@@ -554,13 +740,13 @@ static uint32_t check_page(const struct model *m, const struct model_space *s, u
 
 int model_query_box(struct model *m, struct model_space *s, const float min[3], const float max[3], uint32_t layers, size_t limit)
 {
-    unsigned faults = box_faults(s->dims, min, max);
+    unsigned faults = model_box_faults(s->dims, min, max);
     for (uint32_t i = 0; i < s->entities.n; i++)
-        s->entities.at[i].seen = faults == 0 && wanted(&s->entities.at[i], layers) && in_box(s->dims, s->entities.at[i].v.pos, min, max);
+        s->entities.at[i].seen = faults == 0 && wanted(&s->entities.at[i], layers) && model_in_box(s->dims, s->entities.at[i].v.pos, min, max);
     int found = 0;
     uint64_t cursor = 0;
     do {
-        int rc = judge(m, "box query", cursor, aoi_query_box(model_core_space(m, s), min, max, layers, cursor, limit, &m->rows), faults, 0);
+        int rc = model_judge(m, "box query", cursor, aoi_query_box(model_core_space(m, s), min, max, layers, cursor, limit, &m->rows), faults, 0);
         if (rc != AOI_OK) return rc;
         found += (int)check_page(m, s, cursor, limit, true);
         cursor = m->rows.next;
@@ -568,7 +754,7 @@ int model_query_box(struct model *m, struct model_space *s, const float min[3], 
     return found;
 }
 
-static double distance2(uint32_t dims, const float *a, const float *b)
+double model_distance2(uint32_t dims, const float *a, const float *b)
 {
     double sum = 0;
     for (uint32_t i = 0; i < dims; i++) sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
@@ -577,15 +763,15 @@ static double distance2(uint32_t dims, const float *a, const float *b)
 
 int model_query_radius(struct model *m, struct model_space *s, const float center[3], float radius, uint32_t layers, size_t limit)
 {
-    unsigned faults = box_faults(s->dims, center, center) | (isfinite(radius) && radius >= 0 ? 0 : CODE(AOI_EINVAL));
+    unsigned faults = model_box_faults(s->dims, center, center) | (isfinite(radius) && radius >= 0 ? 0 : CODE(AOI_EINVAL));
     for (uint32_t i = 0; i < s->entities.n; i++)
         s->entities.at[i].seen = faults == 0 && wanted(&s->entities.at[i], layers) &&
-                                 distance2(s->dims, s->entities.at[i].v.pos, center) <= (double)radius * (double)radius;
+                                 model_distance2(s->dims, s->entities.at[i].v.pos, center) <= (double)radius * (double)radius;
     int found = 0;
     uint64_t cursor = 0;
     do {
-        int rc = judge(m, "radius query", cursor, aoi_query_radius(model_core_space(m, s), center, radius, layers, cursor, limit, &m->rows), faults,
-                       0);
+        int rc = model_judge(m, "radius query", cursor, aoi_query_radius(model_core_space(m, s), center, radius, layers, cursor, limit, &m->rows),
+                             faults, 0);
         if (rc != AOI_OK) return rc;
         found += (int)check_page(m, s, cursor, limit, true);
         cursor = m->rows.next;
@@ -610,16 +796,17 @@ static int touches(const struct model_space *s, const struct model_entity *e, co
         }
     }
     if (s->set.shape != AOI_SHAPE_SPHERE) return 1;
-    return !about && distance2(s->dims, nearest, e->v.pos) <= (double)e->radius * (double)e->radius ? 1 : 0;
+    return !about && model_distance2(s->dims, nearest, e->v.pos) <= (double)e->radius * (double)e->radius ? 1 : 0;
 }
 
 int model_query_count(struct model *m, struct model_space *s, const float min[3], const float max[3], uint32_t layers)
 {
     uint64_t entities = 0, players = 0, right = 0, least = 0, most = 0;
-    unsigned faults = box_faults(s->dims, min, max);
-    int rc = judge(m, "count", 0, aoi_query_count(model_core_space(m, s), min, max, layers, &entities, &players), faults, 0);
+    unsigned faults = model_box_faults(s->dims, min, max);
+    int rc = model_judge(m, "count", 0, aoi_query_count(model_core_space(m, s), min, max, layers, &entities, &players), faults, 0);
     if (rc != AOI_OK) return rc;
-    for (uint32_t i = 0; i < s->entities.n; i++) right += wanted(&s->entities.at[i], layers) && in_box(s->dims, s->entities.at[i].v.pos, min, max);
+    for (uint32_t i = 0; i < s->entities.n; i++)
+        right += wanted(&s->entities.at[i], layers) && model_in_box(s->dims, s->entities.at[i].v.pos, min, max);
     for (uint32_t i = 0; i < s->players.n; i++) {
         const struct model_player *p = &s->players.at[i];
         int touch = -1;
@@ -645,7 +832,7 @@ int model_query_view(struct model *m, struct model_space *s, uint64_t player, si
     uint64_t cursor = 0, seq = 0, before = 0;
     uint32_t found = 0;
     do {
-        int rc = judge(m, "view query", player, aoi_query_view(model_core_space(m, s), player, cursor, limit, &m->rows, &seq), faults, 0);
+        int rc = model_judge(m, "view query", player, aoi_query_view(model_core_space(m, s), player, cursor, limit, &m->rows, &seq), faults, 0);
         if (rc != AOI_OK) return rc;
         REQUIRE(seq == p->seq, "view query gives seq %llu, not %llu", (unsigned long long)seq, (unsigned long long)p->seq);
         REQUIRE(m->rows.n <= limit, "a page over its limit");

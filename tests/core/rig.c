@@ -3,12 +3,19 @@
 
 struct aoi_limits rig_limits(void)
 {
-    return (struct aoi_limits){.max_spaces = 16, .max_entities = 1000000, .max_players = 10000, .max_units = 1024, .max_payload = 4096};
+    return (struct aoi_limits){.max_spaces = 16,
+                               .max_entities = 1000000,
+                               .max_players = 10000,
+                               .max_units = 1024,
+                               .max_payload = 4096,
+                               .max_overrides = 1024,
+                               .max_message = 4096,
+                               .max_messages = 10000};
 }
 
 struct token {
     int section;
-    uint64_t id;
+    uint64_t order; /* in the section: the id, or as it came */
     char text[80];
 };
 
@@ -16,7 +23,7 @@ static int by_section_and_id(const void *a, const void *b)
 {
     const struct token *x = a, *y = b;
     if (x->section != y->section) return x->section - y->section;
-    return x->id < y->id ? -1 : x->id > y->id;
+    return x->order < y->order ? -1 : x->order > y->order;
 }
 
 #define TOKENS 40 /* of a longer delta only the counts are kept */
@@ -29,11 +36,11 @@ struct tokens {
 
 static char *token(struct tokens *t, int section, uint64_t id)
 {
-    static const char letter[] = "LEUPY";
+    static const char letter[] = "LEUPYM";
     if (t->n == TOKENS) return NULL;
     struct token *k = &t->at[t->n++];
     k->section = section;
-    k->id = id;
+    k->order = section == 5 ? t->n : id;
     int n = snprintf(k->text, sizeof k->text, " %c%llu", letter[section], (unsigned long long)id);
     return k->text + n;
 }
@@ -65,6 +72,7 @@ static void describe(struct tokens *t, const struct aoi_delta *d)
         char *to = token(t, 4, d->layers_id[i]);
         if (to != NULL) sprintf(to, ":%x", d->layers[i]);
     }
+    for (size_t i = 0; i < d->message_n; i++) bytes(token(t, 5, d->message_from[i]), d->message[i], d->message_len[i]);
 }
 
 static void on_delta(void *ctx, const struct aoi_delta *d)
@@ -80,6 +88,8 @@ static void on_delta(void *ctx, const struct aoi_delta *d)
                               .updates = d->updates.n,
                               .payloads = d->payload_n,
                               .layers = d->layers_n,
+                              .messages = d->message_n,
+                              .lost = d->messages_lost,
                               .full = d->full,
                               .closed = d->closed};
     size_t used = 0;
@@ -91,6 +101,28 @@ static void on_delta(void *ctx, const struct aoi_delta *d)
         memcpy(told->text + used, t.at[i].text, len + 1);
         used += len;
     }
+    if (d->messages_lost > 0 && used + 30 < sizeof told->text) sprintf(told->text + used, " lost%llu", (unsigned long long)d->messages_lost);
+}
+
+static void on_owner(struct rig *r, const char *text)
+{
+    size_t used = strlen(r->owners);
+    assert_true(used + strlen(text) < sizeof r->owners);
+    strcpy(r->owners + used, text);
+}
+
+static void on_observed(void *ctx, aoi_owner owner, uint64_t id, bool observed)
+{
+    char text[60];
+    snprintf(text, sizeof text, " %u:%c%llu", owner, observed ? '+' : '-', (unsigned long long)id);
+    on_owner(ctx, text);
+}
+
+static void on_lost(void *ctx, aoi_owner owner, bool is_player, uint64_t id)
+{
+    char text[60];
+    snprintf(text, sizeof text, " %u:lost %s%llu", owner, is_player ? "player " : "", (unsigned long long)id);
+    on_owner(ctx, text);
 }
 
 static const struct aoi_settings usual = {.dimensions = 2, .shape = AOI_SHAPE_BOX, .cell_size = 32, .cell_range = 1, .flush_ms = 50};
@@ -101,6 +133,8 @@ static void begin(struct rig *r, const struct aoi_settings *settings, const stru
     model_init(&r->m, limits == NULL ? &all : limits);
     r->m.on_delta = on_delta;
     r->m.on_delta_ctx = r;
+    r->m.on_observed = on_observed;
+    r->m.on_lost = on_lost;
     struct aoi_settings set = settings == NULL ? usual : *settings;
     set.index = r->index;
     assert_int_equal(model_space_create(&r->m, 1, 1, &set, false), AOI_OK);
@@ -197,9 +231,76 @@ void rig_viewport(struct rig *r, uint64_t player, float min_x, float min_y, floa
     assert_int_equal(model_viewport_set(&r->m, r->s, 1, player, (const float[3]){min_x, min_y, 0}, (const float[3]){max_x, max_y, 0}), AOI_OK);
 }
 
+void rig_unview(struct rig *r, uint64_t player)
+{
+    assert_int_equal(model_viewport_clear(&r->m, r->s, 1, player), AOI_OK);
+}
+
+void rig_layers(struct rig *r, uint64_t id, uint32_t layers)
+{
+    assert_int_equal(model_entity_set_layers(&r->m, r->s, 1, id, layers), AOI_OK);
+}
+
+void rig_appeal(struct rig *r, uint64_t id, float appeal)
+{
+    assert_int_equal(model_entity_set_appeal(&r->m, r->s, 1, id, appeal), AOI_OK);
+}
+
+void rig_priority(struct rig *r, uint64_t id, uint32_t priority)
+{
+    assert_int_equal(model_entity_set_priority(&r->m, r->s, 1, id, priority), AOI_OK);
+}
+
+void rig_open(struct rig *r, uint64_t player, struct aoi_player_settings settings)
+{
+    assert_int_equal(model_player_settings(&r->m, r->s, 1, player, &settings), AOI_OK);
+}
+
+void rig_override(struct rig *r, uint64_t player, uint64_t entity, enum aoi_override kind)
+{
+    assert_int_equal(model_player_override(&r->m, r->s, 1, player, entity, kind), AOI_OK);
+}
+
+void rig_set(struct rig *r, struct aoi_space_change change)
+{
+    assert_int_equal(model_space_set(&r->m, r->s, 1, false, &change), AOI_OK);
+}
+
+void rig_margin(struct rig *r, float leave_margin)
+{
+    rig_set(r, (struct aoi_space_change){.has_leave_margin = true, .leave_margin = leave_margin});
+}
+
+void rig_tiers(struct rig *r, const char *text)
+{
+    const char *why = "";
+    struct aoi_space_change change = {.has_tiers = true};
+    assert_int_equal(aoi_tiers_parse(text, &change.tiers, &why), AOI_OK);
+    rig_set(r, change);
+}
+
+void rig_cast(struct rig *r, uint64_t entity, const char *message)
+{
+    assert_int_equal(model_publish_from(&r->m, r->s, 1, entity, message, (uint32_t)strlen(message)), AOI_OK);
+}
+
+void rig_cast_at(struct rig *r, float min_x, float min_y, float max_x, float max_y, const char *message)
+{
+    const float min[3] = {min_x, min_y, 0}, max[3] = {max_x, max_y, 0};
+    assert_int_equal(model_publish_at(&r->m, r->s, min, max, message, (uint32_t)strlen(message)), AOI_OK);
+}
+
+struct aoi_why rig_why(struct rig *r, uint64_t player, uint64_t entity)
+{
+    struct aoi_why why;
+    assert_int_equal(model_query_why(&r->m, r->s, player, entity, &why), AOI_OK);
+    return why;
+}
+
 bool rig_flush(struct rig *r)
 {
     r->told.n = 0;
+    r->owners[0] = '\0';
     return model_flush(&r->m, r->s);
 }
 

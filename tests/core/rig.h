@@ -14,9 +14,11 @@
 /* One player's delta in the last flush. */
 struct rig_told {
     uint64_t player;
-    size_t leaves, enters, updates, payloads, layers;
+    size_t leaves, enters, updates, payloads, layers, messages;
+    uint64_t lost;
     bool full, closed;
-    char text[1024]; /* "L7 E7(4,0)=b U5(1,2) P5=c Y5:3": sections in order, ids ascending; cut where it is long */
+    char text
+        [1024]; /* "L7 E7(4,0)=b U5(1,2) P5=c Y5:3 M5=bang lost2": sections in order, ids ascending, messages as they came; cut where it is long */
 };
 
 struct rig {
@@ -25,6 +27,7 @@ struct rig {
     enum aoi_index index;
     bool places; /* texts have positions */
     ARRAY(struct rig_told) told;
+    char owners[256]; /* what owners were told in the last flush, or since: " 1:+7 1:-8 2:lost 9 2:lost player 1" */
     struct rig *next;
 };
 
@@ -55,6 +58,20 @@ void rig_payload(struct rig *r, uint64_t id, const char *payload);
 void rig_subscribe(struct rig *r, uint64_t player, uint64_t entity);
 void rig_unsubscribe(struct rig *r, uint64_t player, uint64_t entity);
 void rig_viewport(struct rig *r, uint64_t player, float min_x, float min_y, float max_x, float max_y);
+
+void rig_unview(struct rig *r, uint64_t player);
+void rig_layers(struct rig *r, uint64_t id, uint32_t layers);
+void rig_appeal(struct rig *r, uint64_t id, float appeal);
+void rig_priority(struct rig *r, uint64_t id, uint32_t priority);
+void rig_open(struct rig *r, uint64_t player, struct aoi_player_settings settings);
+void rig_override(struct rig *r, uint64_t player, uint64_t entity, enum aoi_override kind);
+void rig_set(struct rig *r, struct aoi_space_change change);
+void rig_margin(struct rig *r, float leave_margin);
+void rig_tiers(struct rig *r, const char *text);
+void rig_cast(struct rig *r, uint64_t entity, const char *message);
+void rig_cast_at(struct rig *r, float min_x, float min_y, float max_x, float max_y, const char *message);
+/* As the core tells it, judged by the model. */
+struct aoi_why rig_why(struct rig *r, uint64_t player, uint64_t entity);
 
 /* Flushes; returns whether work is pending. */
 bool rig_flush(struct rig *r);

@@ -259,7 +259,7 @@ CASE(over_each_limit_is_an_error_and_what_was_there_stays)
 CASE(an_unknown_add_mode_is_refused)
 {
     assert_int_equal(rig_add_by(r, 1, (enum aoi_add_mode)0, 5, 1, 1, 0, NULL), AOI_EINVAL);
-    assert_int_equal(rig_add_by(r, 1, (enum aoi_add_mode)3, 5, 1, 1, 0, NULL), AOI_EINVAL);
+    assert_int_equal(rig_add_by(r, 1, (enum aoi_add_mode)4, 5, 1, 1, 0, NULL), AOI_EINVAL);
     assert_int_equal(model_entity_get(&r->m, r->s, 5), AOI_ENOENTITY);
 }
 

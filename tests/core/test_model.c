@@ -135,6 +135,11 @@ static float radius(struct run *r)
     return percent(r, 30) ? whole + r->unit / 10 : whole;
 }
 
+static float margin(struct run *r)
+{
+    return percent(r, 10) ? 1000000 : r->unit * (float)below(r, 5) * (percent(r, 30) ? 0.1f : 1);
+}
+
 static uint32_t layers(struct run *r)
 {
     static const uint32_t some[] = {1, 1, 1, 1, 2, 3, 6, 0x80000000u, UINT32_MAX, 0};
@@ -192,14 +197,17 @@ static void do_add(struct run *r, struct model_space *s)
 {
     uint8_t bytes[64];
     struct aoi_entity e = {.id = entity_id(r), .extra = below(r, 4), .radius = radius(r), .layers = layers(r), .payload = bytes};
+    e.appeal = percent(r, 20) ? radius(r) : 0;
+    e.priority = below(r, 3) * below(r, 2);
+    e.report_observed = percent(r, 40);
     if (s->entities.n >= r->target && percent(r, 80)) e.id = known_entity(r, s); /* an upsert, or a refusal */
     position(r, e.pos);
     e.payload_len = payload(r, bytes);
-    enum aoi_add_mode mode = percent(r, 2) ? (enum aoi_add_mode)0 : percent(r, 50) ? AOI_ADD_NEW : AOI_ADD_UPSERT;
+    enum aoi_add_mode mode = percent(r, 2) ? (enum aoi_add_mode)(below(r, 2) * 4) : percent(r, 50) ? AOI_ADD_NEW : AOI_ADD_UPSERT;
     aoi_owner owner = owner_of(r, s, e.id);
-    trace(r, "add s%llu o%u mode %d id %llu (%.9g %.9g %.9g) extra %u radius %.9g layers %x payload %u x %d", (unsigned long long)s->id, owner, mode,
-          (unsigned long long)e.id, (double)e.pos[0], (double)e.pos[1], (double)e.pos[2], e.extra, (double)e.radius, e.layers, e.payload_len,
-          bytes[0]);
+    trace(r, "add s%llu o%u mode %d id %llu (%.9g %.9g %.9g) extra %u radius %.9g layers %x payload %u x %d appeal %.9g priority %u report %d",
+          (unsigned long long)s->id, owner, mode, (unsigned long long)e.id, (double)e.pos[0], (double)e.pos[1], (double)e.pos[2], e.extra,
+          (double)e.radius, e.layers, e.payload_len, bytes[0], (double)e.appeal, e.priority, e.report_observed);
     model_entity_add(&r->m, s, owner, mode, &e);
 }
 
@@ -257,8 +265,16 @@ static void do_entity_state(struct run *r, struct model_space *s)
 {
     uint64_t id = known_entity(r, s);
     aoi_owner owner = owner_of(r, s, id);
-    uint32_t what = below(r, 10);
-    if (what < 4) {
+    uint32_t what = below(r, 15);
+    if (what >= 13) {
+        uint32_t priority = below(r, 3);
+        trace(r, "priority s%llu o%u %llu %u", (unsigned long long)s->id, owner, (unsigned long long)id, priority);
+        model_entity_set_priority(&r->m, s, owner, id, priority);
+    } else if (what >= 10) {
+        float f = percent(r, 30) ? 0 : radius(r);
+        trace(r, "appeal s%llu o%u %llu %.9g", (unsigned long long)s->id, owner, (unsigned long long)id, (double)f);
+        model_entity_set_appeal(&r->m, s, owner, id, f);
+    } else if (what < 4) {
         float f = radius(r);
         trace(r, "radius s%llu o%u %llu %.9g", (unsigned long long)s->id, owner, (unsigned long long)id, (double)f);
         model_entity_set_radius(&r->m, s, owner, id, f);
@@ -324,18 +340,85 @@ static void do_viewport(struct run *r, struct model_space *s)
     model_viewport_set(&r->m, s, owner, player, min, max);
 }
 
+static struct aoi_player_settings player_settings(struct run *r)
+{
+    struct aoi_player_settings set = {.mask = percent(r, 50) ? 0 : layers(r), .presence_only = percent(r, 20), .take_over = percent(r, 30)};
+    if (percent(r, 25)) set.max_view = percent(r, 3) ? AOI_MAX_VIEW + 1 : 1 + below(r, 12);
+    if (percent(r, 20)) set.max_enter_per_flush = 1 + below(r, 5);
+    if (percent(r, 25)) set.leave_margin = percent(r, 3) ? -1 : margin(r);
+    return set;
+}
+
 static void do_player(struct run *r, struct model_space *s)
 {
     uint64_t player = player_id(r);
     aoi_owner owner = player_owner(r, s, player);
     uint32_t what = below(r, 10);
-    trace(r, "%s s%llu o%u p%llu", what < 5 ? "open" : what < 7 ? "close" : "resync", (unsigned long long)s->id, owner, (unsigned long long)player);
     if (what < 5) {
-        model_player_open(&r->m, s, owner, player, layers(r));
-    } else if (what < 7) {
+        struct aoi_player_settings set = player_settings(r);
+        trace(r, "open s%llu o%u p%llu mask %x max_view %u margin %.9g max_enter %u presence %d take_over %d", (unsigned long long)s->id, owner,
+              (unsigned long long)player, set.mask, set.max_view, (double)set.leave_margin, set.max_enter_per_flush, set.presence_only,
+              set.take_over);
+        model_player_settings(&r->m, s, owner, player, &set);
+        return;
+    }
+    trace(r, "%s s%llu o%u p%llu", what < 7 ? "close" : "resync", (unsigned long long)s->id, owner, (unsigned long long)player);
+    if (what < 7) {
         model_player_close(&r->m, s, owner, player);
     } else {
         model_resync(&r->m, s, owner, player);
+    }
+}
+
+static void do_override(struct run *r, struct model_space *s)
+{
+    uint64_t player = player_id(r), entity = percent(r, 70) ? known_entity(r, s) : entity_id(r);
+    aoi_owner owner = player_owner(r, s, player);
+    enum aoi_override kind = (enum aoi_override)(percent(r, 2) ? below(r, 2) * 4 : 1 + below(r, 3));
+    const struct model_player *p = model_player(s, player);
+    if (p != NULL && p->overrides.n > 0 && percent(r, 40)) entity = p->overrides.at[below(r, p->overrides.n)].entity;
+    trace(r, "override s%llu o%u p%llu %llu kind %d", (unsigned long long)s->id, owner, (unsigned long long)player, (unsigned long long)entity, kind);
+    model_player_override(&r->m, s, owner, player, entity, kind);
+}
+
+/* From one owner to another. */
+static void do_hand_over(struct run *r, struct model_space *s)
+{
+    uint64_t id = known_entity(r, s), player = player_id(r);
+    aoi_owner owner = owner_of(r, s, id), to = below(r, 4), taker = some_owner(r);
+    uint32_t what = below(r, 8);
+    trace(r, "hand over %u s%llu o%u %llu p%llu to %u, taker %u", what, (unsigned long long)s->id, owner, (unsigned long long)id,
+          (unsigned long long)player, to, taker);
+    if (what < 2) {
+        model_entity_release(&r->m, s, owner, id, to);
+    } else if (what < 5) {
+        struct aoi_entity e = {.id = id, .pos = {NAN, 0, 0}, .radius = -1};
+        model_entity_add(&r->m, s, taker, AOI_ADD_ADOPT, &e);
+    } else if (what < 6) {
+        model_player_release(&r->m, s, player_owner(r, s, player), player, to);
+    } else {
+        struct aoi_player_settings set = player_settings(r);
+        set.take_over = true;
+        model_player_settings(&r->m, s, taker, player, &set);
+    }
+}
+
+static void do_publish(struct run *r, struct model_space *s)
+{
+    char text[80];
+    uint64_t id = known_entity(r, s);
+    aoi_owner owner = owner_of(r, s, id);
+    uint32_t len = percent(r, 2) ? 70 : below(r, 30), kind = below(r, 3);
+    snprintf(text, sizeof text, "%-75llu", (unsigned long long)next(r) % 1000);
+    float min[3], max[3];
+    box(r, min, max);
+    if (kind == 1) memcpy(max, min, sizeof max);
+    trace(r, "publish kind %u s%llu o%u %llu (%.9g %.9g %.9g) to (%.9g %.9g %.9g) %u bytes", kind, (unsigned long long)s->id, owner,
+          (unsigned long long)id, (double)min[0], (double)min[1], (double)min[2], (double)max[0], (double)max[1], (double)max[2], len);
+    if (kind == 0) {
+        model_publish_from(&r->m, s, owner, id, text, len);
+    } else {
+        model_publish_at(&r->m, s, min, max, text, len);
     }
 }
 
@@ -347,7 +430,18 @@ static void do_query(struct run *r, struct model_space *s)
     size_t limit = percent(r, 50) ? 10000 : 1 + below(r, 7);
     trace(r, "queries s%llu (%.9g %.9g %.9g) to (%.9g %.9g %.9g) layers %x limit %zu", (unsigned long long)s->id, (double)min[0], (double)min[1],
           (double)min[2], (double)max[0], (double)max[1], (double)max[2], bits, limit);
-    switch (below(r, 5)) {
+    struct aoi_why why;
+    float distance = percent(r, 40) ? 0 : radius(r);
+    if (distance != 0 && distance < 1e-30f && distance > -1e-30f) distance = 0;
+    uint32_t columns = percent(r, 3) ? 257 * below(r, 2) : 1 + below(r, 16);
+    switch (below(r, 12)) {
+    case 5: model_query_nearest(&r->m, s, min, distance, bits, percent(r, 2) ? 0 : 1 + below(r, 12)); break;
+    case 6: model_query_observers(&r->m, s, known_entity(r, s), limit); break;
+    case 7: model_query_density(&r->m, s, min, max, bits, columns, 1 + below(r, 16)); break;
+    case 8:
+    case 9:
+    case 10:
+    case 11: model_query_why(&r->m, s, player_id(r), known_entity(r, s), &why); break;
     case 0: model_query_box(&r->m, s, min, max, bits, limit); break;
     case 1: model_query_radius(&r->m, s, min, radius(r), bits, limit); break;
     case 2: model_query_count(&r->m, s, min, max, bits); break;
@@ -369,6 +463,8 @@ static void choose_rooms(struct run *r, bool settle)
         r->m.room[o] = dice < 75 || r->lockstep ? 0 : bytes;
         r->m.drains[o] = r->m.room[o] > 0 && percent(r, 50);
     }
+    for (aoi_owner o = 0; o < MODEL_OWNERS; o++) r->m.deaf[o] = percent(r, 10);
+    r->m.now_ms += percent(r, 60) ? below(r, 50) : below(r, 500);
 }
 
 static void log_add(struct run *r, uint64_t hash)
@@ -380,10 +476,12 @@ static void log_add(struct run *r, uint64_t hash)
 static void do_flush(struct run *r, struct model_space *s, bool settle)
 {
     choose_rooms(r, settle);
-    trace(r, "flush s%llu rooms %zd %zd %zd", (unsigned long long)s->id, (ssize_t)r->m.room[1], (ssize_t)r->m.room[2], (ssize_t)r->m.room[3]);
+    trace(r, "flush s%llu rooms %zd %zd %zd at %llu ms", (unsigned long long)s->id, (ssize_t)r->m.room[1], (ssize_t)r->m.room[2],
+          (ssize_t)r->m.room[3], (unsigned long long)r->m.now_ms);
     r->flush_hash = s->id;
-    bool pending = model_flush(&r->m, s);
-    if (settle && pending) model_fail("pending although there was room for all");
+    r->m.final = percent(r, 3);
+    model_flush(&r->m, s);
+    r->m.final = false;
     if (r->lockstep) log_add(r, r->flush_hash);
     if (r->target < 200 || percent(r, 5)) aoi_validate(r->m.world);
 }
@@ -420,12 +518,24 @@ static void on_delta(void *ctx, const struct aoi_delta *d)
     }
     for (size_t i = 0; i < d->payload_n; i++) sum += mix(mix(4, d->payload_id[i]), d->payload_len[i]);
     for (size_t i = 0; i < d->layers_n; i++) sum += mix(mix(5, d->layers_id[i]), d->layers[i]);
+    for (size_t i = 0; i < d->message_n; i++) sum = mix(sum, mix(d->message_from[i], d->message_len[i]));
     r->flush_hash += mix(mix(mix(mix(sum, d->player), d->seq), d->full), d->closed);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- a run */
 
 static const uint64_t space_ids[] = {1, 2, 77, UINT64_MAX};
+
+static struct aoi_tiers some_tiers(struct run *r)
+{
+    struct aoi_tiers t = {.n = below(r, 4), .beyond = below(r, 5)};
+    float distance = 0;
+    for (uint32_t i = 0; i < t.n; i++) {
+        t.at[i].distance = distance += r->unit * (float)below(r, 6) + (i > 0 ? 0.5f : 0);
+        t.at[i].period = percent(r, 1) ? 0 : 1 + below(r, 4);
+    }
+    return t;
+}
 
 static struct aoi_settings kind_settings(struct run *r, unsigned kind)
 {
@@ -437,6 +547,12 @@ static struct aoi_settings kind_settings(struct run *r, unsigned kind)
     set.cell_range = 1 + below(r, 3);
     set.flush_ms = 50;
     set.persistent = percent(r, 20);
+    if (percent(r, 50)) set.leave_margin = margin(r);
+    if (percent(r, 40)) set.min_stay_ms = 1 + below(r, 300);
+    if (percent(r, 40)) set.max_view = 1 + below(r, r->target / 2);
+    if (percent(r, 40)) set.max_enter_per_flush = 1 + below(r, 6);
+    do set.tiers = percent(r, 40) ? some_tiers(r) : (struct aoi_tiers){0};
+    while (set.tiers.n > 0 && aoi_settings_check(&(struct aoi_settings){.tiers = set.tiers}, &(const char *){NULL}) != AOI_OK);
     for (uint32_t a = 0; a < 3; a++) {
         set.min[a] = r->origin[a] - 12 * r->unit;
         set.max[a] = r->origin[a] + 12 * r->unit;
@@ -462,13 +578,62 @@ static void do_space(struct run *r, struct model_space *s)
     }
 }
 
+static void do_set(struct run *r, struct model_space *s)
+{
+    aoi_owner owner = percent(r, 90) ? s->owner : some_owner(r);
+    bool admin = s->owner == 0 || percent(r, 10);
+    struct aoi_space_change change = {0};
+    switch (below(r, 6)) {
+    case 0:
+        change.has_leave_margin = true;
+        change.leave_margin = percent(r, 3) ? -1 : percent(r, 30) ? 0 : margin(r);
+        break;
+    case 1:
+        change.has_min_stay_ms = true;
+        change.min_stay_ms = percent(r, 40) ? 0 : below(r, 300);
+        break;
+    case 2:
+        change.has_max_view = true;
+        change.max_view = percent(r, 3) ? AOI_MAX_VIEW + 1 : percent(r, 40) ? 0 : 1 + below(r, r->target / 2);
+        break;
+    case 3:
+        change.has_max_enter_per_flush = true;
+        change.max_enter_per_flush = percent(r, 40) ? 0 : 1 + below(r, 6);
+        break;
+    case 4:
+        change.has_tiers = true;
+        if (percent(r, 60)) change.tiers = some_tiers(r);
+        break;
+    default:
+        change.has_flush_ms = true;
+        change.flush_ms = s->set.flush_ms;
+        break;
+    }
+    char tiers[AOI_TIERS_TEXT] = "";
+    if (change.has_tiers && change.tiers.n <= AOI_TIERS_MAX) aoi_tiers_print(&change.tiers, tiers);
+    trace(r, "set s%llu o%u admin %d: margin %.9g (%d) min_stay %u (%d) max_view %u (%d) max_enter %u (%d) tiers %s (%d)", (unsigned long long)s->id,
+          owner, admin, (double)change.leave_margin, change.has_leave_margin, change.min_stay_ms, change.has_min_stay_ms, change.max_view,
+          change.has_max_view, change.max_enter_per_flush, change.has_max_enter_per_flush, tiers, change.has_tiers);
+    model_space_set(&r->m, s, owner, admin, &change);
+}
+
+static void do_converge(struct run *r, struct model_space *s)
+{
+    trace(r, "converge s%llu", (unsigned long long)s->id);
+    r->flush_hash = s->id;
+    model_converge(&r->m, s);
+    if (r->lockstep) log_add(r, r->flush_hash);
+    aoi_validate(r->m.world);
+}
+
 /* Row i: commands, in so many of 1,000. */
 static const struct {
     uint32_t weight;
     void (*run)(struct run *r, struct model_space *s);
 } commands[] = {
-    {450, do_move},         {90, do_add},      {40, do_remove}, {30, do_there_and_back}, {90, do_entity_state},
-    {110, do_subscription}, {30, do_viewport}, {25, do_player}, {30, do_query},          {2, do_space},
+    {380, do_move},         {80, do_add},      {40, do_remove}, {30, do_there_and_back}, {100, do_entity_state},
+    {100, do_subscription}, {30, do_viewport}, {30, do_player}, {45, do_query},          {30, do_override},
+    {20, do_hand_over},     {35, do_publish},  {8, do_set},     {2, do_space},           {2, do_converge},
 };
 
 /* Some spaces have been there for years: the 32-bit serials of their flushes are about to wrap. (Then a player that is being skipped is told everything again,
@@ -518,8 +683,14 @@ static void run_init(struct run *r, uint64_t seed, unsigned kind, bool lockstep)
     r->target = crowd ? 400 : 20 + below(r, 40);
     r->ids = r->target + r->target / 2;
     r->players = crowd ? 60 : 10;
-    struct aoi_limits limits = {
-        .max_spaces = 3, .max_entities = r->target + 10, .max_players = r->players - 2, .max_units = crowd ? 12 : 5, .max_payload = 40};
+    struct aoi_limits limits = {.max_spaces = 3,
+                                .max_entities = r->target + 10,
+                                .max_players = r->players - 2,
+                                .max_units = crowd ? 12 : 5,
+                                .max_payload = 40,
+                                .max_overrides = 6,
+                                .max_message = 64,
+                                .max_messages = 8};
     if (percent(r, 30)) limits.max_radius = 512;
     model_init(&r->m, &limits);
     r->m.on_delta = lockstep ? on_delta : NULL;
@@ -534,7 +705,7 @@ static void run_to_end(struct run *r, unsigned commands_n)
 {
     current = r;
     for (r->step = 0; r->step < commands_n; r->step++) step(r);
-    for (uint32_t i = 0; i < r->m.spaces.n; i++) do_flush(r, r->m.spaces.at[i], true);
+    for (uint32_t i = 0; i < r->m.spaces.n; i++) do_converge(r, r->m.spaces.at[i]);
     aoi_validate(r->m.world);
     current = NULL;
 }

@@ -15,7 +15,7 @@ root.loadSync(path.join(protoDir, 'aoi', 'v1', 'aoi.proto'), { keepCase: true })
 const ClientFrame = root.lookupType('aoi.v1.ClientFrame');
 const ServerFrame = root.lookupType('aoi.v1.ServerFrame');
 const codes = root.lookupEnum('aoi.v1.Code').values;
-const enums = { ...root.lookupEnum('aoi.v1.Index').values, ...root.lookupEnum('aoi.v1.Shape').values, ...root.lookupEnum('aoi.v1.AddMode').values };
+const enums = Object.assign({}, ...['Index', 'Shape', 'AddMode', 'OverrideKind', 'Rule'].map((name) => root.lookupEnum(`aoi.v1.${name}`).values));
 
 const TIMEOUT_MS = 60000;
 
@@ -32,15 +32,21 @@ class View {
         this.parts = 0; // of a delta of which more follow
         this.entities = new Map();
         this.touched = new Set(); // ids that this delta has entered or updated
+        this.messages = []; // of this delta: [publishing entity or '0', hex]
         this.fulls = 0;
+        this.mayRepeat = false; // whether an update may tell what is known, which only a tiered or skipped player gets
     }
 
     apply(d) {
         const seq = BigInt(d.seq);
-        const next = this.seq + (this.parts === 0 ? 1n : 0n);
+        const takenOver = this.seq === 0n && (d.full || d.closed); // it goes on where the session that lost it stopped
+        const next = takenOver ? seq : this.seq + (this.parts === 0 ? 1n : 0n);
         expect(seq === next && d.part === this.parts, `delta ${seq} part ${d.part}, expected ${next} part ${this.parts}`);
         this.seq = seq;
-        if (d.part === 0) this.touched.clear();
+        if (d.part === 0) {
+            this.touched.clear();
+            this.messages = [];
+        }
         if (d.full && d.part === 0) {
             this.entities.clear();
             this.fulls++;
@@ -51,7 +57,11 @@ class View {
         expect(d.payload_ids.length === d.payloads.length && d.layers_ids.length === d.layers.length, 'columns of states');
         d.payload_ids.forEach((id, i) => { this.held(id).payload = d.payloads[i].toString('hex'); });
         d.layers_ids.forEach((id, i) => { this.held(id).layers = d.layers[i]; });
-        const changes = d.leave_ids.length + d.enter_ids.length + d.update_ids.length + d.payload_ids.length + d.layers_ids.length;
+        expect(d.message_from.length === d.messages.length, 'message columns');
+        d.messages.forEach((bytes, i) => this.messages.push([d.message_from[i], bytes.toString('hex')]));
+        expect(d.messages_lost === '0' || !d.more, 'messages_lost before the last part');
+        const changes = d.leave_ids.length + d.enter_ids.length + d.update_ids.length + d.payload_ids.length + d.layers_ids.length
+            + d.messages.length;
         expect(d.full || d.closed ? d.leave_ids.length + d.update_ids.length === 0 : changes > 0, `delta ${seq}: sections`);
         this.parts = d.more ? d.part + 1 : 0;
     }
@@ -86,7 +96,8 @@ class View {
             expect(!this.touched.has(id), `${id} twice in one delta`);
             this.touched.add(id);
             const now = { x: d.update_x[i], y: d.update_y[i], z: d.update_z[i] || 0, extra: d.update_extra[i] || 0 };
-            expect(e.x !== now.x || e.y !== now.y || e.z !== now.z || e.extra !== now.extra, `an update of ${id} that changes nothing`);
+            const changed = e.x !== now.x || e.y !== now.y || e.z !== now.z || e.extra !== now.extra;
+            expect(this.mayRepeat || changed, `an update of ${id} that changes nothing`);
             Object.assign(e, now);
         }
     }
@@ -101,7 +112,7 @@ class Connection {
         });
         c.socket.on('error', (e) => c.end(e));
         c.socket.on('close', () => c.end(new Error('connection closed by the daemon')));
-        c.socket.on('data', (bytes) => c.take(bytes));
+        c.socket.on('data', (bytes) => c.read(bytes));
         const reply = await c.call({ hello: { protocol_version: 1, client_name: name } });
         expect(reply.welcome, JSON.stringify(reply));
         c.welcome = reply.welcome;
@@ -114,6 +125,9 @@ class Connection {
         this.waiting = []; // {seq, resolve, reject}, in the order in which replies must come
         this.views = new Map(); // "space/player" -> View
         this.deltas = 0;
+        this.told = []; // whole deltas: {space, player, seq, flush, tag, full, closed, messages, lost}
+        this.notices = []; // Observed and Lost
+        this.mayRepeat = false;
         this.stray = []; // frames that nobody waited for
         this.ended = null;
         this.closed = new Promise((resolve) => { this.onClosed = resolve; });
@@ -162,7 +176,7 @@ class Connection {
         return reply.error || reply.result[reply.result.kind];
     }
 
-    take(bytes) {
+    read(bytes) {
         this.inbox = this.inbox.length ? Buffer.concat([this.inbox, bytes]) : bytes;
         try {
             while (this.takeOne());
@@ -194,6 +208,9 @@ class Connection {
             const w = this.waiting.shift();
             expect(w && w.seq === f.reply_to, `a reply to ${f.reply_to}, expected ${w && w.seq}`);
             w.resolve(f);
+        } else if (f.kind === 'observed' || f.kind === 'lost') {
+            this.notices.push(f[f.kind]);
+            for (const player of f.kind === 'lost' ? f.lost.players : []) this.views.delete(`${f.lost.space}/${player}`);
         } else {
             this.stray.push(f);
         }
@@ -203,10 +220,24 @@ class Connection {
         const key = `${frame.space}/${d.player}`;
         if (!this.views.has(key)) this.views.set(key, new View());
         const view = this.views.get(key);
+        view.mayRepeat = this.mayRepeat;
         view.apply(d);
         view.tag = frame.tag;
         this.deltas++;
+        if (!d.more) {
+            const { space, flush, tag } = frame, { player, seq, full, closed } = d;
+            this.told.push({ space, player, seq, flush, tag, full, closed, messages: view.messages, lost: Number(d.messages_lost) });
+        }
         if (d.closed) this.views.delete(key);
+    }
+
+    // What came since the last time: whole deltas, or Observed ('observed') or Lost ('lost').
+    take(kind) {
+        if (kind === 'deltas') return this.told.splice(0);
+        const mine = (n) => ('observed_ids' in n) === (kind === 'observed');
+        const taken = this.notices.filter(mine);
+        this.notices = this.notices.filter((n) => !mine(n));
+        return taken;
     }
 
     view(space, player) {

@@ -106,8 +106,9 @@ class Delta:
     def __init__(self, space, frame):
         self.space, self.flush, self.tag, self.time_us = space, frame.flush, frame.tag, frame.time_us
         self.leaves, self.enters, self.updates, self.payloads, self.layers = set(), {}, {}, {}, {}
+        self.messages = []  # (publishing entity or 0, bytes), in the order in which they came
         self.full = self.closed = False
-        self.player = self.seq = self.parts = 0
+        self.player = self.seq = self.parts = self.lost = 0
 
 
 class View:
@@ -122,7 +123,8 @@ class View:
         """Applies one PlayerDelta. Returns the whole Delta, or None if more parts follow."""
         if self.building is None:
             self._expect(d.part == 0, d, "the first part is numbered %d" % d.part)
-            self._expect(d.seq == self.seq + 1, d, "follows number %d" % self.seq)
+            taken_over = self.seq == 0 and d.seq > 1 and (d.full or d.closed)  # it goes on where the session that lost it stopped
+            self._expect(d.seq == self.seq + 1 or taken_over, d, "follows number %d" % self.seq)
             self.building = Delta(frame.space, frame)
             self.building.player, self.building.seq, self.building.full, self.building.closed = d.player, d.seq, d.full, d.closed
         b = self.building
@@ -132,11 +134,15 @@ class View:
         if d.full and d.part == 0:
             self.entities = {}
         self._sections(b, d)
+        self._expect(len(d.message_from) == len(d.messages), d, "message columns")
+        b.messages += zip(d.message_from, d.messages)
+        self._expect(not d.messages_lost or not d.more, d, "messages_lost before the last part")
         if d.more:
             return None
+        b.lost = d.messages_lost
         self.building, self.seq = None, d.seq
         if d.closed:
-            self._expect(not (b.leaves or b.enters or b.updates or b.payloads or b.layers), d, "a closed delta is empty")
+            self._expect(not (b.leaves or b.enters or b.updates or b.payloads or b.layers or b.messages), d, "a closed delta is empty")
             self.entities = {}
         return b
 
@@ -190,7 +196,10 @@ class View:
 # --------------------------------------------------------------------------------------------------------------- connection
 
 class Connection:
-    """One connection. Every frame that comes is kept in .log; deltas are applied to .views and, whole, kept in .deltas."""
+    """One connection. Every frame that comes is kept in .log; deltas are applied to .views and, whole, kept in .deltas.
+
+    Observed frames are applied to .observed, (space, entity) -> bool, and kept in .notices, as are those of Lost.
+    """
 
     def __init__(self, port, hello=True, name="python", rcvbuf=None):
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -201,7 +210,7 @@ class Connection:
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.inbox = bytearray()
         self.seq = 0
-        self.log, self.deltas, self.views = [], [], {}
+        self.log, self.deltas, self.views, self.notices, self.observed = [], [], {}, [], {}
         self.max_frame_bytes = 1 << 20
         if hello:
             reply = self.call(hello=pb.Hello(protocol_version=1, client_name=name))
@@ -267,7 +276,28 @@ class Connection:
                     self.deltas.append(whole)
                     if whole.closed:
                         del self.views[key]
+        elif frame.WhichOneof("kind") in ("observed", "lost"):
+            self._notice(frame)
         return frame
+
+    def _notice(self, frame):
+        if frame.reply_to != 0:
+            raise IllegalDelta("Observed or Lost with reply_to")
+        self.notices.append(frame)
+        if frame.WhichOneof("kind") == "observed":
+            o = frame.observed
+            both = list(o.observed_ids) + list(o.unobserved_ids)
+            if not both or len(set(both)) != len(both):
+                raise IllegalDelta("an Observed frame with nothing in it, or with an id twice: %s" % frame)
+            self.observed.update(((o.space, id), True) for id in o.observed_ids)
+            self.observed.update(((o.space, id), False) for id in o.unobserved_ids)
+        else:
+            if not (frame.lost.entities or frame.lost.players):
+                raise IllegalDelta("a Lost frame with nothing in it")
+            for player in frame.lost.players:
+                self.views.pop((frame.lost.space, player), None)
+            for id in frame.lost.entities:
+                self.observed.pop((frame.lost.space, id), None)
 
     def wait(self, kind, timeout=TIMEOUT):
         """Reads until a frame of that kind; what comes before goes to the log only."""
@@ -321,6 +351,12 @@ class Connection:
 
     def take_deltas(self):
         taken, self.deltas = self.deltas, []
+        return taken
+
+    def take_notices(self, kind):
+        """The Observed or Lost messages that came since the last time; "observed" or "lost"."""
+        taken = [getattr(frame, kind) for frame in self.notices if frame.WhichOneof("kind") == kind]
+        self.notices = [frame for frame in self.notices if frame.WhichOneof("kind") != kind]
         return taken
 
     def frames_until_closed(self, timeout=TIMEOUT):
@@ -378,8 +414,56 @@ def set_payload(id, payload):
     return pb.Command(set_payload=pb.SetPayload(id=id, payload=payload))
 
 
-def open_player(player, mask=0):
-    return pb.Command(open_player=pb.OpenPlayer(player=player, mask=mask))
+def adopt(id):
+    return pb.Command(add_entity=pb.AddEntity(id=id, mode=pb.ADD_MODE_ADOPT))
+
+
+def set_appeal(id, appeal):
+    return pb.Command(set_appeal=pb.SetAppeal(id=id, appeal=appeal))
+
+
+def set_priority(id, priority):
+    return pb.Command(set_priority=pb.SetPriority(id=id, priority=priority))
+
+
+def release(entities=(), players=(), to=0):
+    return pb.Command(release=pb.Release(entities=entities, players=players, to_session=to))
+
+
+def set_space(**settings):
+    return pb.Command(set_space=pb.SetSpace(**settings))
+
+
+def override(player, entity, kind):
+    return pb.Command(override=pb.Override(player=player, entity=entity, kind=kind))
+
+
+def hide(player, entity):
+    return override(player, entity, pb.OVERRIDE_KIND_HIDE)
+
+
+def show(player, entity):
+    return override(player, entity, pb.OVERRIDE_KIND_SHOW)
+
+
+def by_rule(player, entity):
+    return override(player, entity, pb.OVERRIDE_KIND_NONE)
+
+
+def publish(entity, message):
+    return pb.Command(publish=pb.Publish(entity=entity, message=message))
+
+
+def publish_at(x, y, z=0.0, message=b""):
+    return pb.Command(publish=pb.Publish(point=pb.Point(x=x, y=y, z=z), message=message))
+
+
+def publish_in(lo, hi, message):
+    return pb.Command(publish=pb.Publish(box=bounds(lo, hi), message=message))
+
+
+def open_player(player, mask=0, **settings):
+    return pb.Command(open_player=pb.OpenPlayer(player=player, mask=mask, **settings))
 
 
 def close_player(player):

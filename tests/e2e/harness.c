@@ -87,6 +87,19 @@ static void put_section(struct buf *out, char letter, const uint64_t *ids, size_
     free(sorted);
 }
 
+static void put_messages(struct buf *out, const struct libaoi_delta *d)
+{
+    char text[64];
+    for (size_t i = 0; i < d->message_n; i++) {
+        int len = snprintf(text, sizeof text, "%sM%" PRIu64 ":", buf_len(out) ? " " : "", d->message_from[i]);
+        buf_append(out, text, (size_t)len);
+        buf_append(out, d->message[i], d->message_len[i] < 16 ? d->message_len[i] : 16);
+    }
+    if (!d->messages_lost) return;
+    int len = snprintf(text, sizeof text, "%sX%" PRIu64, buf_len(out) ? " " : "", d->messages_lost);
+    buf_append(out, text, (size_t)len);
+}
+
 static void on_delta(void *ctx, const struct libaoi_delta *d)
 {
     struct client *client = ctx;
@@ -108,6 +121,7 @@ static void on_delta(void *ctx, const struct libaoi_delta *d)
     put_section(&text, 'U', d->update_id, d->update_n);
     put_section(&text, 'P', d->payload_id, d->payload_n);
     put_section(&text, 'Y', d->layers_id, d->layers_n);
+    put_messages(&text, d);
     buf_append(&text, "", 1);
     t->text = (char *)text.at;
     t->parts++;
@@ -132,6 +146,34 @@ const char *client_told(struct client *client, uint64_t space, uint64_t player)
     client->told.n = kept;
     buf_append(&text, "", 1);
     return (const char *)buf_data(&text);
+}
+
+static void notice(struct client *client, char letter, size_t n, const uint64_t *id)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(client->notices);
+        snprintf(client->notices + len, sizeof client->notices - len, "%s%c%" PRIu64, len ? " " : "", letter, id[i]);
+    }
+}
+
+static void on_observed(void *ctx, uint64_t space, bool observed, size_t n, const uint64_t *id)
+{
+    (void)space;
+    notice(ctx, observed ? 'O' : 'o', n, id);
+}
+
+static void on_lost(void *ctx, uint64_t space, bool players, size_t n, const uint64_t *id)
+{
+    (void)space;
+    notice(ctx, players ? 'p' : 'e', n, id);
+}
+
+const char *client_noticed(struct client *client)
+{
+    static char text[sizeof client->notices];
+    memcpy(text, client->notices, sizeof text);
+    client->notices[0] = '\0';
+    return text;
 }
 
 void client_forget(struct client *client)
@@ -183,7 +225,8 @@ struct client *rig_client_with(struct rig *rig, uint32_t receive_buffer, bool mi
         .timeout_ms = TIMEOUT_MS,
         .mirror = mirror,
         .receive_buffer = receive_buffer,
-        .handlers = {.ctx = client, .delta = on_delta, .ack = on_ack, .error = on_error, .draining = on_draining},
+        .handlers =
+            {.ctx = client, .delta = on_delta, .observed = on_observed, .lost = on_lost, .ack = on_ack, .error = on_error, .draining = on_draining},
     };
     client->c = libaoi_connect(&options, error, sizeof error);
     if (!client->c) fail_msg("%s", error);
@@ -276,6 +319,11 @@ void move(struct client *client, uint64_t space, uint64_t id, float x, float y)
 void drop(struct client *client, uint64_t space, uint64_t id)
 {
     libaoi_remove(client->c, space, 1, &id);
+}
+
+void publish(struct client *client, uint64_t space, uint64_t id, const char *text)
+{
+    assert_int_equal(libaoi_publish(client->c, space, id, text, strlen(text)), 0);
 }
 
 void make_space(struct client *client, uint64_t space, uint32_t index)

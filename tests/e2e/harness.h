@@ -17,7 +17,8 @@
 #define TIMEOUT_MS 60000 /* for any one answer; long, because sanitizers and neighbours slow everything down */
 #define MAX_CLIENTS 16
 
-/* What one delta told one player: sections as text, ids ascending in each: "L7 E7 U3 P4 Y5" (payload, layers), "F" in front if full, "C" if closed. */
+/* What one delta told one player: sections as text, ids ascending in each: "L7 E7 U3 P4 Y5" (payload, layers), "F" in front if full, "C" if closed. Then
+ * messages in their order, "M7:boo", and "X3" where at most 3 were lost. */
 struct told {
     uint64_t space, player, seq, flush, tag, time_us;
     uint32_t parts;
@@ -34,6 +35,7 @@ struct client {
     struct libaoi *c;
     bool record; /* keep `told`; on at first */
     ARRAY(struct told) told;
+    char notices[1024]; /* since client_noticed(): "O7" observed, "o7" not any more, "e7" lost an entity, "p7" lost a player */
     ARRAY(struct refused) refused;
     uint64_t refused_total, applied;
     bool pending;         /* of the last ack */
@@ -71,6 +73,8 @@ void client_linger(struct client *client, int ms);
 
 /* What the player has been told since the last call, deltas joined by " | "; valid until the next call. */
 const char *client_told(struct client *client, uint64_t space, uint64_t player);
+/* The notices since the last call; valid until the next call. */
+const char *client_noticed(struct client *client);
 void client_forget(struct client *client); /* forgets all that was told */
 /* Asserts on that text. */
 #define expect_told(client, space, player, text) assert_string_equal(client_told((client), (space), (player)), (text))
@@ -78,6 +82,7 @@ void client_forget(struct client *client); /* forgets all that was told */
 void add(struct client *client, uint64_t space, uint64_t id, float x, float y, float radius);
 void move(struct client *client, uint64_t space, uint64_t id, float x, float y);
 void drop(struct client *client, uint64_t space, uint64_t id);
+void publish(struct client *client, uint64_t space, uint64_t id, const char *text);
 /* A space of box shape that only flushes on command. */
 void make_space(struct client *client, uint64_t space, uint32_t index);
 

@@ -90,6 +90,46 @@ static void say_enter(struct buf *out, uint64_t seq)
     codec_encode_delta(&delta, 65536, out);
 }
 
+/* An enter of 5 and messages from it and from a point, or from somebody else. */
+static void say_messages(struct buf *out, uint64_t seq, uint64_t from)
+{
+    static const uint64_t id = 5;
+    static const float at = 1;
+    static const uint32_t layers = 1, len[3] = {3, 0, 2};
+    static const void *const message[3] = {"one", "", "2."};
+    const uint64_t froms[3] = {from, 0, from};
+    const struct aoi_delta delta = {.space = 1,
+                                    .flush = seq,
+                                    .player = 7,
+                                    .seq = seq,
+                                    .enters = {.n = 1, .id = &id, .x = &at, .y = &at, .layers = &layers},
+                                    .message_n = 3,
+                                    .message_from = froms,
+                                    .message = message,
+                                    .message_len = len,
+                                    .messages_lost = 4};
+    codec_encode_delta(&delta, 65536, out);
+}
+
+static void say_notices(struct buf *out, uint64_t reply_to)
+{
+    static const uint64_t ids[3] = {11, 12, 7};
+    struct codec_server_frame f = {.reply_to = reply_to, .kind = CODEC_OBSERVED};
+    f.u.observed.space = 1;
+    f.u.observed.observed_n = 2;
+    f.u.observed.observed = ids;
+    f.u.observed.unobserved_n = 1;
+    f.u.observed.unobserved = ids + 1;
+    codec_encode_server(&f, out);
+    f = (struct codec_server_frame){.kind = CODEC_LOST};
+    f.u.lost.space = 1;
+    f.u.lost.entity_n = 1;
+    f.u.lost.entities = ids;
+    f.u.lost.player_n = 1;
+    f.u.lost.players = ids + 2;
+    codec_encode_server(&f, out);
+}
+
 static struct libaoi *connect_to(const struct fake *fake, uint32_t timeout_ms, char *error, size_t size)
 {
     return libaoi_connect(&(struct libaoi_options){.address = fake->address, .timeout_ms = timeout_ms, .mirror = true}, error, size);
@@ -164,6 +204,85 @@ static void a_delta_that_may_not_come_ends_the_connection(void **state)
     expect_end(&says, true, LIBAOI_EPROTOCOL, "expected delta 1");
 }
 
+static char heard[512]; /* what the handlers below were called with, in order */
+
+static void hear(const char *format, uint64_t a, uint64_t b, const char *text, uint32_t len)
+{
+    size_t at = strlen(heard);
+    snprintf(heard + at, sizeof heard - at, format, (unsigned long long)a, (unsigned long long)b, (int)len, text);
+}
+
+static void on_delta(void *ctx, const struct libaoi_delta *d)
+{
+    (void)ctx;
+    hear("delta %llu of player %llu%.*s; ", d->seq, d->player, "", 0);
+}
+
+static void on_message(void *ctx, const struct libaoi_delta *d, uint64_t from, const void *message, uint32_t len)
+{
+    (void)ctx;
+    hear("from %llu to %llu \"%.*s\"; ", from, d->player, message, len);
+}
+
+static void on_messages_lost(void *ctx, const struct libaoi_delta *d)
+{
+    (void)ctx;
+    hear("%llu lost for %llu%.*s; ", d->messages_lost, d->player, "", 0);
+}
+
+static void on_observed(void *ctx, uint64_t space, bool observed, size_t n, const uint64_t *id)
+{
+    (void)ctx;
+    (void)space;
+    hear(observed ? "%llu observed, first %llu%.*s; " : "%llu unobserved, first %llu%.*s; ", n, id[0], "", 0);
+}
+
+static void on_lost(void *ctx, uint64_t space, bool players, size_t n, const uint64_t *id)
+{
+    (void)ctx;
+    (void)space;
+    hear(players ? "%llu player lost, %llu%.*s; " : "%llu entity lost, %llu%.*s; ", n, id[0], "", 0);
+}
+
+static void messages_and_notices_reach_their_handlers_in_order(void **state)
+{
+    (void)state;
+    struct buf says = {0};
+    char error[400];
+    say_welcome(&says);
+    say_messages(&says, 1, 5);
+    say_notices(&says, 0);
+    say_pong(&says, 2);
+    struct fake fake = fake_start(&says, true);
+    const struct libaoi_options options = {
+        .address = fake.address,
+        .mirror = true,
+        .handlers = {.delta = on_delta, .message = on_message, .messages_lost = on_messages_lost, .observed = on_observed, .lost = on_lost}};
+    struct libaoi *c = libaoi_connect(&options, error, sizeof error);
+    assert_non_null(c);
+    assert_int_equal(libaoi_wait(c, libaoi_ping(c, 1), TIMEOUT_MS), 0);
+    assert_string_equal(heard, "delta 1 of player 7; from 5 to 7 \"one\"; from 0 to 7 \"\"; from 5 to 7 \"2.\"; 4 lost for 7; 2 observed, first 11; "
+                               "1 unobserved, first 12; 1 entity lost, 11; 1 player lost, 7; ");
+    assert_null(libaoi_view(c, 1, 7)); /* the player that was lost */
+    assert_int_equal(libaoi_counters(c)->messages, 3);
+    assert_int_equal(libaoi_counters(c)->messages_lost, 4);
+    libaoi_close(c);
+    fake_stop(&fake);
+    buf_clear(&says);
+}
+
+static void a_message_of_who_is_not_seen_and_a_notice_as_a_reply_end_the_connection(void **state)
+{
+    (void)state;
+    struct buf says = {0};
+    say_welcome(&says);
+    say_messages(&says, 1, 6);
+    expect_end(&says, true, LIBAOI_EPROTOCOL, "message of 6, which is not in the view");
+    say_welcome(&says);
+    say_notices(&says, 2);
+    expect_end(&says, true, LIBAOI_EPROTOCOL, "a reply to frame 2");
+}
+
 static void the_reason_of_a_close_is_told(void **state)
 {
     (void)state;
@@ -225,6 +344,8 @@ int main(void)
         cmocka_unit_test(a_daemon_that_keeps_silent_or_speaks_nonsense_is_no_daemon),
         cmocka_unit_test(replies_out_of_order_end_the_connection),
         cmocka_unit_test(a_delta_that_may_not_come_ends_the_connection),
+        cmocka_unit_test(messages_and_notices_reach_their_handlers_in_order),
+        cmocka_unit_test(a_message_of_who_is_not_seen_and_a_notice_as_a_reply_end_the_connection),
         cmocka_unit_test(the_reason_of_a_close_is_told),
         cmocka_unit_test(what_arrives_byte_by_byte_or_all_at_once_is_the_same),
         cmocka_unit_test(an_address_that_is_none_says_how_one_is_written),

@@ -212,6 +212,83 @@ static void what_was_known_already_and_empty_deltas_are_counted(void **state)
     bad(d, "flush 3 after 3");
 }
 
+static struct libaoi_delta with_messages(struct libaoi_delta d, size_t n, const uint64_t *from)
+{
+    static const void *const bytes[] = {"a", "b", "c", "d"};
+    d.message_n = n;
+    d.message_from = from;
+    d.message = bytes;
+    d.message_len = ones;
+    return d;
+}
+
+static void messages_come_last_and_from_what_is_in_the_view(void **state)
+{
+    (void)state;
+    good(with_messages(with_enters(delta(1), 2, ID(1, 2)), 4, ID(2, 1, 0, 2)));
+    good(with_messages(with_updates(delta(2), 1, ID(2)), 1, ID(2)));
+    assert_int_equal(libaoi_mirror_find(&mirror, 1, 7)->messages, 5);
+    assert_int_equal(libaoi_mirror_find(&mirror, 1, 7)->empty, 0);
+    bad(with_messages(with_leaves(delta(3), 1, ID(1)), 1, ID(1)), "message of 1, which is not in the view");
+    teardown(NULL);
+    setup(NULL);
+    struct libaoi_delta d = with_messages(with_enters(delta(1), 1, ID(1)), 1, ID(1));
+    d.more = true;
+    good(d);
+    d = with_messages(delta(1), 1, ID(1));
+    d.part = 1;
+    d.more = true;
+    good(d);
+    d = with_enters(delta(1), 1, ID(2));
+    d.part = 2;
+    bad(d, "out of order");
+}
+
+static void a_full_delta_and_a_closed_one_carry_no_messages(void **state)
+{
+    (void)state;
+    struct libaoi_delta d = with_messages(with_enters(delta(1), 1, ID(1)), 1, ID(1));
+    d.full = true;
+    bad(d, "nothing but enters");
+    teardown(NULL);
+    setup(NULL);
+    good(with_enters(delta(1), 1, ID(1)));
+    d = with_messages(delta(2), 1, ID(1));
+    d.closed = true;
+    bad(d, "a closed delta is empty");
+}
+
+static void what_was_lost_is_told_once_in_the_last_part(void **state)
+{
+    (void)state;
+    struct libaoi_delta d = with_enters(delta(1), 1, ID(1));
+    d.full = true;
+    d.messages_lost = 3;
+    good(d);
+    d = delta(2);
+    d.messages_lost = 2;
+    good(d);
+    assert_int_equal(libaoi_mirror_find(&mirror, 1, 7)->messages_lost, 5);
+    assert_int_equal(libaoi_mirror_find(&mirror, 1, 7)->empty, 0);
+    d = with_updates(delta(3), 1, ID(1));
+    d.more = true;
+    d.messages_lost = 1;
+    bad(d, "in the last part");
+}
+
+static void a_player_that_was_lost_comes_back_with_a_full_delta(void **state)
+{
+    (void)state;
+    good(with_enters(delta(1), 1, ID(1)));
+    libaoi_mirror_forget(&mirror, 1, 7);
+    libaoi_mirror_forget(&mirror, 1, 8);
+    assert_null(libaoi_mirror_find(&mirror, 1, 7));
+    struct libaoi_delta d = with_enters(delta(9), 1, ID(2));
+    d.full = true;
+    good(d);
+    good(with_leaves(delta(10), 1, ID(2)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +300,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_delta_is_everything_and_sets_the_sequence_of_a_new_view, setup, teardown),
         cmocka_unit_test_setup_teardown(a_closed_player_is_forgotten_and_begins_again_at_1, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_known_already_and_empty_deltas_are_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(messages_come_last_and_from_what_is_in_the_view, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_full_delta_and_a_closed_one_carry_no_messages, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_lost_is_told_once_in_the_last_part, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_player_that_was_lost_comes_back_with_a_full_delta, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

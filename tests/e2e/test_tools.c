@@ -141,7 +141,7 @@ static void every_complaint_says_what_to_do(void **state)
     assert_string_equal(output, "aoictl: NOT_OWNER (3): a space of the configuration cannot be destroyed\n");
     rig_stop(&configured);
     assert_int_equal(aoictl("", "set 1 2 extra=3"), 2);
-    expect_output("unknown field \"extra=3\"; they are radius, layers, payload (extra goes with move)");
+    expect_output("unknown field \"extra=3\"; they are radius, layers, appeal, priority, payload (extra goes with move)");
     assert_int_equal(aoictl("", "--no-such-option ping"), 2);
     expect_output("aoictl --help lists them");
     assert_int_equal(aoictl("", "replay x --speed 2 --steps-per-second 3"), 2);

@@ -27,8 +27,9 @@ int rig_setup(void **state)
     char err[CONFIG_ERROR_MAX];
     config_init(&rig->config);
     assert_int_equal(config_set(&rig->config, "space.77.flush_ms=10", err), 0);
-    static const char *const limits_set[] = {"max_spaces=10", "max_entities=1000", "max_players=1000",
-                                             "max_units=10",  "max_payload=100",   "max_radius=512"};
+    static const char *const limits_set[] = {"max_spaces=10",   "max_entities=1000", "max_players=1000",
+                                             "max_units=10",    "max_payload=100",   "max_radius=512",
+                                             "max_overrides=5", "max_message=50",    "max_messages_per_flush=20"};
     for (size_t i = 0; i < sizeof limits_set / sizeof *limits_set; i++) assert_int_equal(config_set(&rig->config, limits_set[i], err), 0);
     assert_int_equal(config_check(&rig->config, err), 0);
     assert_int_equal(uv_loop_init(&rig->loop), 0);
@@ -41,7 +42,10 @@ int rig_setup(void **state)
                                       .max_players = rig->config.max_players,
                                       .max_units = rig->config.max_units,
                                       .max_payload = rig->config.max_payload,
-                                      .max_radius = rig->config.max_radius};
+                                      .max_radius = rig->config.max_radius,
+                                      .max_overrides = rig->config.max_overrides,
+                                      .max_message = rig->config.max_message,
+                                      .max_messages = rig->config.max_messages_per_flush};
     const struct aoi_sink sink = deliver_sink(&rig->deliver);
     rig->world = aoi_world_new(&limits, &sink);
     flusher_init(&rig->flusher, &rig->loop, rig->world, after, rig);
@@ -80,8 +84,8 @@ void rig_close(struct rig *rig, struct session *session)
 {
     assert_int_equal(session->state, SESSION_CLOSING);
     if (session->owner != 0) aoi_owner_end(rig->world, session->owner, true);
-    deliver_closed(&rig->deliver);
-    session_release(&rig->sessions, session);
+    deliver_waiting(&rig->deliver);
+    session_release(&rig->sessions, session, false);
 }
 
 void rig_frame(struct rig *rig, struct session *session, const struct codec_client_frame *frame)
@@ -118,6 +122,21 @@ const struct codec_server_frame *rig_take(struct rig *rig, struct session *sessi
     return &taken;
 }
 
+struct aoi_delta rig_take_delta(struct rig *rig, struct session *session, uint64_t player)
+{
+    const struct codec_server_frame *frame = rig_take(rig, session);
+    assert_int_equal(frame->kind, CODEC_DELTAS);
+    assert_int_equal(frame->u.deltas.player_n, 1);
+    assert_int_equal(frame->u.deltas.players[0].delta.player, player);
+    return frame->u.deltas.players[0].delta;
+}
+
+const struct codec_server_frame *rig_ask(struct rig *rig, struct session *session, struct codec_query query)
+{
+    rig_frame(rig, session, &(struct codec_client_frame){.seq = session->last_seq + 1, .kind = CODEC_QUERY, .u.query = query});
+    return rig_take(rig, session);
+}
+
 bool rig_silent(const struct session *session)
 {
     return outbox_bytes(&session->out) == 0;
@@ -139,4 +158,14 @@ void rig_expect_ack(struct rig *rig, struct session *session, uint64_t reply_to,
     assert_int_equal(frame->reply_to, reply_to);
     assert_int_equal(frame->u.ack.errors_total, 0);
     assert_int_equal(frame->u.ack.applied, applied);
+}
+
+void rig_expect_refusal(struct rig *rig, struct session *session, enum codec_code code, uint64_t id)
+{
+    const struct codec_server_frame *frame = rig_take(rig, session);
+    assert_int_equal(frame->kind, CODEC_ACK);
+    assert_true(frame->u.ack.error_n > 0);
+    assert_string_equal(codec_code_name((int)frame->u.ack.errors[0].code), codec_code_name(code));
+    assert_int_equal(frame->u.ack.errors[0].id, id);
+    assert_true(frame->u.ack.errors[0].text[0] != '\0');
 }

@@ -29,10 +29,16 @@ void rig_hello(struct rig *rig, struct session *session); /* and takes the Welco
 void rig_batch(struct rig *rig, struct session *session, uint64_t seq, size_t n, const struct codec_command *commands);
 /* The next frame that was sent to the session; fails if there is none. Valid until the next one is taken. */
 const struct codec_server_frame *rig_take(struct rig *rig, struct session *session);
+/* Takes a Deltas frame of this player alone. */
+struct aoi_delta rig_take_delta(struct rig *rig, struct session *session, uint64_t player);
+/* Sends a query with the next seq and takes the reply. */
+const struct codec_server_frame *rig_ask(struct rig *rig, struct session *session, struct codec_query query);
 bool rig_silent(const struct session *session); /* nothing was sent that was not taken */
 /* Takes an Error and compares. */
 void rig_expect_error(struct rig *rig, struct session *session, uint64_t reply_to, enum codec_code code);
 /* Takes an Ack without errors. */
 void rig_expect_ack(struct rig *rig, struct session *session, uint64_t reply_to, uint64_t applied);
+/* Takes an Ack of which the first error is this one. */
+void rig_expect_refusal(struct rig *rig, struct session *session, enum codec_code code, uint64_t id);
 
 #endif

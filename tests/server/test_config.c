@@ -62,6 +62,9 @@ static void the_defaults_are_those_that_the_documents_promise(void **state)
     assert_int_equal(config.max_players, 1000000);
     assert_int_equal(config.max_units, 1024);
     assert_int_equal(config.max_payload, 4096);
+    assert_int_equal(config.max_overrides, 1024);
+    assert_int_equal(config.max_message, 4096);
+    assert_int_equal(config.max_messages_per_flush, 10000);
     assert_true(config.max_radius == 0.0f);
     assert_int_equal(config.query_page, 10000);
     assert_int_equal(config.out_soft_bytes, 4 << 20);
@@ -104,10 +107,12 @@ static void spaces_are_sections_and_one_without_options_is_a_space_of_defaults(v
     (void)state;
     struct config config;
     assert_int_equal(
-        read_text(&config,
-                  "[space 1]\n[space town]\nid = 18446744073709551615\ndimensions=3\nindex = crosslist\nshape = cells\ncell_size=0.5\n"
-                  "cell_range = 2\nbounds = -1 -2 -3 1 2 3\nextra = yes\nflush_ms = 0\n[limits]\nmax_spaces=2\n[space 7]\nbounds = 0 0, 10 10\n"
-                  "[limits]\nmax_units = 3\n"),
+        read_text(
+            &config,
+            "[space 1]\n[space town]\nid = 18446744073709551615\ndimensions=3\nindex = crosslist\nshape = cells\ncell_size=0.5\n"
+            "cell_range = 2\nbounds = -1 -2 -3 1 2 3\nextra = yes\nflush_ms = 0\nleave_margin = 2.5\nmin_stay_ms = 300\nmax_view = 65536\n"
+            "max_enter_per_flush = 20\nupdate_tiers = 30:1 60:2 *:4 ; far things seldom\n[limits]\nmax_spaces=2\n[space 7]\nbounds = 0 0, 10 10\n"
+            "[limits]\nmax_units = 3\n"),
         -1);
     assert_non_null(strstr(err, "max_spaces"));
     assert_int_equal(config.spaces.n, 3);
@@ -125,6 +130,14 @@ static void spaces_are_sections_and_one_without_options_is_a_space_of_defaults(v
     assert_true(town->settings.bounded && town->settings.min[2] == -3.0f && town->settings.max[1] == 2.0f);
     assert_true(town->settings.extra);
     assert_int_equal(town->settings.flush_ms, 0);
+    assert_true(town->settings.leave_margin == 2.5f);
+    assert_int_equal(town->settings.min_stay_ms, 300);
+    assert_int_equal(town->settings.max_view, 65536);
+    assert_int_equal(town->settings.max_enter_per_flush, 20);
+    assert_int_equal(town->settings.tiers.n, 2);
+    assert_true(town->settings.tiers.at[1].distance == 60.0f);
+    assert_int_equal(town->settings.tiers.at[1].period, 2);
+    assert_int_equal(town->settings.tiers.beyond, 4);
     assert_true(config.spaces.at[2].settings.max[0] == 10.0f);
     assert_int_equal(config.max_units, 3);
     config_clear(&config);
@@ -191,6 +204,16 @@ static void values_out_of_range_or_of_the_wrong_kind_are_refused(void **state)
         "space.1.id=x",
         "space.1.id=-1",
         "space.1.flush_ms=-1",
+        "space.1.leave_margin=-1",
+        "space.1.leave_margin=nan",
+        "space.1.min_stay_ms=x",
+        "space.1.max_view=65537",
+        "space.1.max_enter_per_flush=-1",
+        "space.1.update_tiers=30",
+        "space.1.update_tiers=30:0",
+        "space.1.update_tiers=60:1 30:2",
+        "space.1.update_tiers=*:4 30:1",
+        "space.1.update_tiers=1:1 2:1 3:1 4:1 5:1 6:1 7:1 8:1 9:1",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) set_refused(wrong[i], ": ");
     set_refused("max_unit=1", "unknown option max_unit");
@@ -212,7 +235,9 @@ static void options_that_contradict_each_other_are_refused(void **state)
 {
     (void)state;
     refused("[limits]\nmax_payload = 1MiB\n", "max_frame_bytes must be");
+    refused("[limits]\nmax_message = 1048000\n", "max_frame_bytes must be at least 1 KiB more than max_message");
     refused("[limits]\nout_soft_bytes = 8KiB\n", "out_soft_bytes must be");
+    refused("[limits]\nout_soft_bytes = 64KiB\nmax_message = 32KiB\n", "out_soft_bytes must be");
     refused("[limits]\nout_hard_bytes = 4MiB\n", "out_hard_bytes must be");
 }
 

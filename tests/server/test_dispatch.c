@@ -8,54 +8,12 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "commands.h"
 #include "rig.h"
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
-#define BATCH(rig, session, seq, ...) \
-    rig_batch(rig, session, seq, COUNT(((struct codec_command[]){__VA_ARGS__})), (struct codec_command[]){__VA_ARGS__})
-
-#define CREATE(ms)                                                           \
-    {                                                                        \
-        .kind = CODEC_CREATE_SPACE, .u.create_space.settings.flush_ms = (ms) \
-    }
-#define DESTROY                     \
-    {                               \
-        .kind = CODEC_DESTROY_SPACE \
-    }
-#define ADD(i, px, py)                                                                                                             \
-    {                                                                                                                              \
-        .kind = CODEC_ADD_ENTITY, .u.add_entity = {.mode = AOI_ADD_NEW, .entity = {.id = (i), .pos = {(px), (py)}, .radius = 10} } \
-    }
-#define SUBSCRIBE(p, e)                                                         \
-    {                                                                           \
-        .kind = CODEC_SUBSCRIBE, .u.subscribe = {.player = (p), .entity = (e) } \
-    }
-#define CLOSE_PLAYER(p)                                          \
-    {                                                            \
-        .kind = CODEC_CLOSE_PLAYER, .u.close_player.player = (p) \
-    }
-#define OPEN_PLAYER(p)                                         \
-    {                                                          \
-        .kind = CODEC_OPEN_PLAYER, .u.open_player.player = (p) \
-    }
-#define FLUSH(t)                                \
-    {                                           \
-        .kind = CODEC_FLUSH, .u.flush.tag = (t) \
-    }
 
 static void ping(struct rig *rig, struct session *session, uint64_t seq)
 {
     rig_frame(rig, session, &(struct codec_client_frame){.seq = seq, .kind = CODEC_PING, .u.ping.nonce = 5});
-}
-
-/* Takes a Deltas frame of one player. */
-static struct aoi_delta take_delta(struct rig *rig, struct session *session, uint64_t player)
-{
-    const struct codec_server_frame *frame = rig_take(rig, session);
-    assert_int_equal(frame->kind, CODEC_DELTAS);
-    assert_int_equal(frame->u.deltas.player_n, 1);
-    assert_int_equal(frame->u.deltas.players[0].delta.player, player);
-    return frame->u.deltas.players[0].delta;
 }
 
 static void a_first_frame_that_is_no_hello_closes(void **state)
@@ -172,6 +130,22 @@ static void a_space_may_come_and_go_inside_a_batch(void **state)
     assert_int_equal(rig_take(rig, s)->u.ack.errors[0].code, CODEC_INVALID_ARGUMENT);
 }
 
+static void spaces_may_come_and_go_again_and_again(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    rig_hello(rig, s);
+    struct codec_command commands[] = {CREATE(0), ADD(5, 0, 0), OPEN_PLAYER(9), DESTROY, CREATE(0), ADD(6, 0, 0), OPEN_PLAYER(9), DESTROY};
+    for (uint64_t i = 0; i < 50; i++) { /* behind the one of the configuration */
+        const struct codec_client_frame frame = {.kind = CODEC_BATCH,
+                                                 .u.batch = {.space = 78 + i, .command_n = COUNT(commands), .commands = commands}};
+        rig_frame(rig, s, &frame);
+    }
+    for (; !rig_silent(s); assert_true(rig_take_delta(rig, s, 9).closed)) continue;
+    assert_null(aoi_space_find(rig->world, 78));
+    assert_non_null(aoi_space_find(rig->world, 77));
+}
+
 static void columns_must_have_equal_lengths(void **state)
 {
     struct rig *rig = *state;
@@ -187,7 +161,8 @@ static void columns_must_have_equal_lengths(void **state)
                  {2, 2, 2, 1, false, false}, {2, 2, 0, 2, true, false},  {0, 0, 0, 0, false, false}};
     rig_hello(rig, s);
     for (uint32_t dimensions = 2; dimensions <= 3; dimensions++) {
-        BATCH(rig, s, 0, {.kind = CODEC_CREATE_SPACE, .u.create_space.settings = {.dimensions = dimensions}}, ADD(5, 0, 0), ADD(6, 0, 0));
+        BATCH(rig, s, 0, {.kind = CODEC_CREATE_SPACE, .u.create_space = &(struct codec_create_space){.settings.dimensions = dimensions}},
+              ADD(5, 0, 0), ADD(6, 0, 0));
         for (size_t i = 0; i < COUNT(cases); i++) {
             BATCH(rig, s, s->last_seq + 1,
                   {.kind = CODEC_MOVE_ENTITIES,
@@ -259,22 +234,22 @@ static void an_ack_goes_before_closed_deltas_and_after_those_of_a_flush(void **s
     rig_hello(rig, a);
     rig_hello(rig, b);
     BATCH(rig, a, 1, CREATE(0), ADD(1, 0, 0), ADD(2, 1, 1), SUBSCRIBE(9, 1), FLUSH(6));
-    struct aoi_delta delta = take_delta(rig, a, 9);
+    struct aoi_delta delta = rig_take_delta(rig, a, 9);
     assert_int_equal(delta.tag, 6);
     assert_int_equal(delta.enters.n, 1);
     rig_expect_ack(rig, a, 1, 5);
 
     BATCH(rig, a, 2, CLOSE_PLAYER(9));
     rig_expect_ack(rig, a, 2, 1);
-    delta = take_delta(rig, a, 9);
+    delta = rig_take_delta(rig, a, 9);
     assert_true(delta.closed);
     assert_int_equal(delta.seq, 2);
 
     BATCH(rig, a, 3, OPEN_PLAYER(9), CLOSE_PLAYER(9), SUBSCRIBE(9, 1), FLUSH(7));
-    delta = take_delta(rig, a, 9);
+    delta = rig_take_delta(rig, a, 9);
     assert_true(delta.closed);
     assert_int_equal(delta.seq, 1);
-    delta = take_delta(rig, a, 9);
+    delta = rig_take_delta(rig, a, 9);
     assert_false(delta.closed);
     assert_int_equal(delta.seq, 1);
     rig_expect_ack(rig, a, 3, 4);
@@ -283,8 +258,8 @@ static void an_ack_goes_before_closed_deltas_and_after_those_of_a_flush(void **s
     rig_expect_ack(rig, b, 1, 1);
     BATCH(rig, b, 2, DESTROY); /* everybody is admin */
     rig_expect_ack(rig, b, 2, 1);
-    assert_true(take_delta(rig, b, 10).closed);
-    assert_true(take_delta(rig, a, 9).closed);
+    assert_true(rig_take_delta(rig, b, 10).closed);
+    assert_true(rig_take_delta(rig, a, 9).closed);
     assert_true(rig_silent(a) && rig_silent(b));
 }
 
@@ -300,7 +275,7 @@ static void a_session_that_ends_takes_along_what_it_owns(void **state)
     rig_frame(rig, a, &(struct codec_client_frame){.kind = CODEC_BYE});
     assert_true(rig_silent(a));
     rig_close(rig, a);
-    assert_true(take_delta(rig, b, 4).closed);
+    assert_true(rig_take_delta(rig, b, 4).closed);
     assert_null(aoi_space_find(rig->world, 1));
     assert_null(sessions_of_owner(&rig->sessions, owner));
     rig_hello(rig, c); /* owner numbers are used again, session ids are not */
@@ -323,7 +298,7 @@ static void skipped_players_leave_work_and_the_hard_limit_closes(void **state)
     assert_int_equal(ack->kind, CODEC_ACK);
     assert_true(ack->u.ack.pending);
     BATCH(rig, s, 2, FLUSH(0));
-    assert_int_equal(take_delta(rig, s, 9).enters.n, 1);
+    assert_int_equal(rig_take_delta(rig, s, 9).enters.n, 1);
     rig_expect_ack(rig, s, 2, 1);
 
     buf_reserve(&s->out.queue, 200000);
@@ -354,43 +329,37 @@ static void draining_refuses_commands_and_answers_the_rest(void **state)
     assert_int_equal(rig_take(rig, s)->u.result.stats.spaces, 1);
 }
 
-static const struct codec_server_frame *ask(struct rig *rig, struct session *s, struct codec_query query)
-{
-    rig_frame(rig, s, &(struct codec_client_frame){.seq = s->last_seq + 1, .kind = CODEC_QUERY, .u.query = query});
-    return rig_take(rig, s);
-}
-
 static void queries_answer_or_say_why_not(void **state)
 {
     struct rig *rig = *state;
     struct session *s = &rig->session[0];
     rig_hello(rig, s);
     BATCH(rig, s, 0, CREATE(0), ADD(1, 0, 0), ADD(2, 1, 1), ADD(3, 50, 50), SUBSCRIBE(9, 1), FLUSH(0));
-    assert_int_equal(take_delta(rig, s, 9).enters.n, 1);
+    assert_int_equal(rig_take_delta(rig, s, 9).enters.n, 1);
 
-    const struct codec_server_frame *f = ask(
+    const struct codec_server_frame *f = rig_ask(
         rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_AABB, .has_box = true, .max = {60, 60}, .limit = 2});
     assert_int_equal(f->u.result.kind, CODEC_RESULT_ENTITIES);
     assert_int_equal(f->u.result.rows.n, 2);
     assert_int_equal(f->u.result.rows.next, 2);
-    f = ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_AABB, .has_box = true, .max = {60, 60}, .cursor = 2});
+    f = rig_ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_AABB, .has_box = true, .max = {60, 60}, .cursor = 2});
     assert_int_equal(f->u.result.rows.n, 1);
     assert_int_equal(f->u.result.rows.next, 0);
-    f = ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_RADIUS, .radius = 2});
+    f = rig_ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_RADIUS, .radius = 2});
     assert_int_equal(f->u.result.rows.n, 2);
-    f = ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_COUNT, .has_box = true, .max = {60, 60}});
+    f = rig_ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_COUNT, .has_box = true, .max = {60, 60}});
     assert_int_equal(f->u.result.entities, 3);
     assert_int_equal(f->u.result.players, 1);
-    f = ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_GET_ENTITY, .id = 3});
+    f = rig_ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_GET_ENTITY, .id = 3});
     assert_int_equal(f->u.result.owner_session, s->id);
     assert_true(f->u.result.entity.pos[0] == 50.0f);
-    f = ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_VIEW, .id = 9});
+    f = rig_ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_VIEW, .id = 9});
     assert_int_equal(f->u.result.rows.n, 1);
     assert_int_equal(f->u.result.seq, 1);
-    f = ask(rig, s, (struct codec_query){.kind = CODEC_QUERY_LIST_SPACES, .limit = 1});
+    f = rig_ask(rig, s, (struct codec_query){.kind = CODEC_QUERY_LIST_SPACES, .limit = 1});
     assert_int_equal(f->u.result.space_n, 1);
     assert_int_equal(f->u.result.spaces[0].owner_session, s->id);
-    f = ask(rig, s, (struct codec_query){.kind = CODEC_QUERY_LIST_SPACES, .cursor = f->u.result.next_cursor});
+    f = rig_ask(rig, s, (struct codec_query){.kind = CODEC_QUERY_LIST_SPACES, .cursor = f->u.result.next_cursor});
     assert_int_equal(f->u.result.spaces[0].id, 77);
     assert_int_equal(f->u.result.spaces[0].owner_session, 0);
     assert_int_equal(f->u.result.next_cursor, 0);
@@ -412,7 +381,7 @@ static void queries_answer_or_say_why_not(void **state)
         {{.space = 2, .kind = CODEC_QUERY_STATS}, CODEC_UNKNOWN_SPACE, NULL},
     };
     for (size_t i = 0; i < COUNT(refused); i++) {
-        f = ask(rig, s, refused[i].query);
+        f = rig_ask(rig, s, refused[i].query);
         assert_int_equal(f->kind, CODEC_ERROR);
         assert_int_equal(f->reply_to, s->last_seq);
         assert_string_equal(codec_code_name((int)f->u.error.code), codec_code_name(refused[i].code));
@@ -440,10 +409,7 @@ static void a_refusal_names_the_argument_that_is_wrong(void **state)
     static const uint64_t ids[] = {5, 0};
     static const float at[] = {1, INFINITY};
     rig_hello(rig, s);
-    BATCH(rig, s, 0,
-          {.kind = CODEC_CREATE_SPACE,
-           .u.create_space.settings = {.dimensions = 3, .bounded = true, .min = {-100, -100, -100}, .max = {100, 100, 100}}},
-          ADD(5, 0, 0), SUBSCRIBE(9, 5));
+    BATCH(rig, s, 0, CREATE_WITH(.dimensions = 3, .bounded = true, .min = {-100, -100, -100}, .max = {100, 100, 100}), ADD(5, 0, 0), SUBSCRIBE(9, 5));
     REFUSED(INVALID_ARGUMENT, "the entity id is 0; ids begin at 1", ADD(0, 0, 0));
     REFUSED(INVALID_ARGUMENT, "y is NaN, not a finite number", ADD(6, 0, NAN));
     REFUSED(OUT_OF_BOUNDS, "x is 101, outside the bounds of the space: -100 to 100", ADD(6, 101, 0));
@@ -490,9 +456,12 @@ static void a_refusal_names_the_limit_that_is_reached(void **state)
     }
 }
 
-#define OTHER(...)                                                                                    \
-    {                                                                                                 \
-        .kind = CODEC_CREATE_SPACE, .u.create_space = {.if_absent = true, .settings = {__VA_ARGS__} } \
+#define OTHER(...)                                                                 \
+    {                                                                              \
+        .kind = CODEC_CREATE_SPACE, .u.create_space = &(struct codec_create_space) \
+        {                                                                          \
+            .if_absent = true, .settings = { __VA_ARGS__ }                         \
+        }                                                                          \
     }
 
 static void a_space_that_is_there_says_in_what_it_differs(void **state)
@@ -500,7 +469,7 @@ static void a_space_that_is_there_says_in_what_it_differs(void **state)
     struct rig *rig = *state;
     struct session *s = &rig->session[0];
     rig_hello(rig, s);
-    BATCH(rig, s, 0, {.kind = CODEC_CREATE_SPACE, .u.create_space.settings = {.bounded = true, .max = {9, 9}, .flush_ms = 5}});
+    BATCH(rig, s, 0, CREATE_WITH(.bounded = true, .max = {9, 9}, .flush_ms = 5));
     REFUSED(DUPLICATE_SPACE, "the space exists already; with if_absent that is no error where its settings are equal", CREATE(5));
     REFUSED(DUPLICATE_SPACE, "the space exists with dimensions 2, not 3", OTHER(.dimensions = 3));
     REFUSED(DUPLICATE_SPACE, "the space exists with index grid, not crosslist", OTHER(.index = AOI_INDEX_CROSSLIST));
@@ -527,12 +496,12 @@ static void the_numbers_of_one_space_are_its_own(void **state)
     struct session *s = &rig->session[0];
     rig_hello(rig, s);
     BATCH(rig, s, 0, CREATE(0), ADD(1, 0, 0));
-    const struct codec_stats *stats = &ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_STATS})->u.result.stats;
+    const struct codec_stats *stats = &rig_ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_STATS})->u.result.stats;
     assert_int_equal(stats->spaces, 1);
     assert_int_equal(stats->core.entities, 1);
     assert_int_equal(stats->connections, 0);
     assert_int_equal(stats->frames_in, 0);
-    stats = &ask(rig, s, (struct codec_query){.kind = CODEC_QUERY_STATS})->u.result.stats;
+    stats = &rig_ask(rig, s, (struct codec_query){.kind = CODEC_QUERY_STATS})->u.result.stats;
     assert_int_equal(stats->spaces, 2);
     assert_int_equal(stats->connections, 3);
     assert_true(stats->frames_in > 0);
@@ -551,6 +520,20 @@ static void a_first_frame_whose_length_is_no_varint_is_told_so(void **state)
     assert_non_null(strstr(error->u.error.text, "written as a varint"));
 }
 
+static void the_number_of_an_owner_whose_things_live_on_is_not_given_to_another(void **state)
+{
+    struct rig *rig = *state;
+    rig_hello(rig, &rig->session[0]);
+    rig_hello(rig, &rig->session[1]);
+    aoi_owner kept = rig->session[0].owner, free_again = rig->session[1].owner;
+    session_release(&rig->sessions, &rig->session[0], true);
+    session_release(&rig->sessions, &rig->session[1], false);
+    rig_hello(rig, &rig->session[2]);
+    assert_int_equal(rig->session[2].owner, free_again);
+    assert_int_not_equal(rig->session[2].owner, kept);
+    assert_null(sessions_of_owner(&rig->sessions, kept));
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
 
 int main(void)
@@ -562,6 +545,7 @@ int main(void)
         TEST(the_table_knows_every_frame_and_an_unset_one_is_unsupported),
         TEST(seqs_must_increase_and_seq_0_is_silent),
         TEST(a_space_may_come_and_go_inside_a_batch),
+        TEST(spaces_may_come_and_go_again_and_again),
         TEST(columns_must_have_equal_lengths),
         TEST(each_id_of_a_column_has_its_own_error_and_the_first_1000_are_told),
         TEST(an_ack_fits_in_a_frame_however_small),
@@ -575,6 +559,7 @@ int main(void)
         TEST(a_space_that_is_there_says_in_what_it_differs),
         TEST(the_numbers_of_one_space_are_its_own),
         TEST(a_first_frame_whose_length_is_no_varint_is_told_so),
+        TEST(the_number_of_an_owner_whose_things_live_on_is_not_given_to_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

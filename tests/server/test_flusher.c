@@ -18,7 +18,6 @@ static struct aoi_space *space(struct rig *rig)
 static void change(struct rig *rig, uint64_t id)
 {
     assert_int_equal(aoi_entity_add(space(rig), 1, AOI_ADD_NEW, &(struct aoi_entity){.id = id, .pos = {1, 2}}), AOI_OK);
-    flusher_arm(&rig->flusher, space(rig));
 }
 
 static bool armed(struct rig *rig)
@@ -42,7 +41,6 @@ static uint64_t flushes(struct rig *rig)
 static void a_change_arms_one_flush_and_then_it_is_quiet(void **state)
 {
     struct rig *rig = *state;
-    flusher_arm(&rig->flusher, space(rig)); /* nothing has changed */
     assert_false(armed(rig));
     for (uint64_t i = 1; i <= 20; i++) change(rig, i);
     assert_true(armed(rig));
@@ -108,10 +106,50 @@ static void a_manual_space_has_no_timer(void **state)
     assert_int_equal(aoi_space_create(rig->world, 1, 5, &manual, false), AOI_OK);
     struct aoi_space *s = aoi_space_find(rig->world, 5);
     assert_int_equal(aoi_entity_add(s, 1, AOI_ADD_NEW, &(struct aoi_entity){.id = 1}), AOI_OK);
-    flusher_arm_all(&rig->flusher);
     flusher_flush_all(&rig->flusher);
     assert_true(aoi_space_dirty(s));
     assert_false(armed(rig));
+}
+
+static void set_flush_ms(struct rig *rig, uint32_t flush_ms)
+{
+    assert_int_equal(aoi_space_set(space(rig), 0, true, &(struct aoi_space_change){.has_flush_ms = true, .flush_ms = flush_ms}), AOI_OK);
+    flusher_rearm(&rig->flusher, space(rig));
+}
+
+static void another_flush_ms_brings_a_flush_forward_but_never_postpones_it(void **state)
+{
+    struct rig *rig = *state;
+    change(rig, 1);
+    const uv_timer_t *timer = aoi_space_user(space(rig));
+    set_flush_ms(rig, 100000);
+    assert_in_range(uv_timer_get_due_in(timer), 0, 10);
+    uv_run(&rig->loop, UV_RUN_DEFAULT);
+    change(rig, 2);
+    assert_in_range(uv_timer_get_due_in(timer), 1000, 100000);
+    set_flush_ms(rig, 5);
+    assert_in_range(uv_timer_get_due_in(timer), 0, 5);
+    uv_run(&rig->loop, UV_RUN_DEFAULT);
+    assert_false(armed(rig));
+    set_flush_ms(rig, 7);
+    uv_run(&rig->loop, UV_RUN_DEFAULT);
+    assert_false(armed(rig));
+    assert_int_equal(flushes(rig), rig->timed_flushes);
+}
+
+static void a_space_made_manual_is_disarmed_and_one_made_timed_is_armed(void **state)
+{
+    struct rig *rig = *state;
+    change(rig, 1);
+    assert_true(armed(rig));
+    set_flush_ms(rig, 0);
+    assert_false(armed(rig));
+    change(rig, 2);
+    assert_false(armed(rig));
+    set_flush_ms(rig, 5);
+    assert_true(armed(rig));
+    uv_run(&rig->loop, UV_RUN_DEFAULT);
+    assert_int_equal(rig->timed_flushes, 1);
 }
 
 static void a_space_that_ends_takes_its_timer_along(void **state)
@@ -122,7 +160,6 @@ static void a_space_that_ends_takes_its_timer_along(void **state)
         assert_int_equal(aoi_space_create(rig->world, 1, 5, &timed, false), AOI_OK);
         struct aoi_space *s = aoi_space_find(rig->world, 5);
         assert_int_equal(aoi_entity_add(s, 1, AOI_ADD_NEW, &(struct aoi_entity){.id = 1}), AOI_OK);
-        flusher_arm(&rig->flusher, s);
         if (i % 2 == 0) uv_run(&rig->loop, UV_RUN_DEFAULT);
         assert_int_equal(aoi_space_destroy(rig->world, 1, false, 5), AOI_OK);
         uv_run(&rig->loop, UV_RUN_NOWAIT);
@@ -141,6 +178,8 @@ int main(void)
         TEST(a_commanded_flush_disarms),
         TEST(work_that_is_left_arms_the_next),
         TEST(a_manual_space_has_no_timer),
+        TEST(another_flush_ms_brings_a_flush_forward_but_never_postpones_it),
+        TEST(a_space_made_manual_is_disarmed_and_one_made_timed_is_armed),
         TEST(a_space_that_ends_takes_its_timer_along),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,14 +1,7 @@
-/* frames.c: random frames of every kind, and comparing them. */
+/* frames.c: random frames of every kind. */
 #include "frames.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "base/check.h"
-#include "wire/frame.h"
 
 /* ------------------------------------------------------------------------------------------------------------- random values */
 
@@ -73,6 +66,19 @@ static void any_floats(struct random *r, float out[3])
     for (int i = 0; i < 3; i++) out[i] = any_float(r);
 }
 
+/* As reading makes them: legal, with `beyond` given. */
+static struct aoi_tiers any_tiers(struct random *r)
+{
+    struct aoi_tiers t = {.n = (uint32_t)random_below(r, AOI_TIERS_MAX + 1), .beyond = 1 + (uint32_t)random_below(r, AOI_PERIOD_MAX)};
+    float distance = 0;
+    for (uint32_t i = 0; i < t.n; i++) {
+        distance += (float)(1 + random_below(r, 1 << 20)) / (float)(1 << random_below(r, 12));
+        t.at[i].distance = distance;
+        t.at[i].period = 1 + (uint32_t)random_below(r, AOI_PERIOD_MAX);
+    }
+    return t;
+}
+
 static struct aoi_settings any_settings(struct random *r)
 {
     struct aoi_settings s = {.dimensions = any_u32(r),
@@ -83,7 +89,12 @@ static struct aoi_settings any_settings(struct random *r)
                              .bounded = any_bool(r),
                              .extra = any_bool(r),
                              .flush_ms = any_u32(r),
-                             .persistent = any_bool(r)};
+                             .persistent = any_bool(r),
+                             .leave_margin = any_float(r),
+                             .min_stay_ms = any_u32(r),
+                             .max_view = any_u32(r),
+                             .max_enter_per_flush = any_u32(r),
+                             .tiers = any_tiers(r)};
     if (s.bounded) any_floats(r, s.min);
     if (s.bounded) any_floats(r, s.max);
     return s;
@@ -92,6 +103,9 @@ static struct aoi_settings any_settings(struct random *r)
 static struct aoi_entity any_entity(struct random *r, struct arena *arena)
 {
     struct aoi_entity e = {.id = any_u64(r), .extra = any_u32(r), .radius = any_float(r), .layers = any_u32(r)};
+    e.appeal = any_float(r);
+    e.priority = any_u32(r);
+    e.report_observed = any_bool(r);
     any_floats(r, e.pos);
     e.payload_len = (uint32_t)random_below(r, 100);
     e.payload = any_bytes(r, arena, e.payload_len);
@@ -115,39 +129,68 @@ static void any_move(struct random *r, struct arena *arena, struct codec_command
     c->u.move_entities.extra = any_bytes(r, arena, c->u.move_entities.extra_n * 4);
 }
 
-static void any_command(struct random *r, struct arena *arena, struct codec_command *c)
+static struct aoi_space_change any_change(struct random *r)
 {
-    *c = (struct codec_command){.kind = (enum codec_command_kind)random_below(r, CODEC_COMMANDS)};
+    struct aoi_space_change c = {.has_flush_ms = any_bool(r),
+                                 .has_leave_margin = any_bool(r),
+                                 .has_min_stay_ms = any_bool(r),
+                                 .has_max_view = any_bool(r),
+                                 .has_max_enter_per_flush = any_bool(r),
+                                 .has_tiers = any_bool(r)};
+    if (c.has_flush_ms) c.flush_ms = any_u32(r);
+    if (c.has_leave_margin) c.leave_margin = any_float(r);
+    if (c.has_min_stay_ms) c.min_stay_ms = any_u32(r);
+    if (c.has_max_view) c.max_view = any_u32(r);
+    if (c.has_max_enter_per_flush) c.max_enter_per_flush = any_u32(r);
+    if (c.has_tiers) c.tiers = any_tiers(r);
+    return c;
+}
+
+static void any_space_command(struct random *r, struct arena *arena, struct codec_command *c)
+{
+    if (c->kind == CODEC_CREATE_SPACE) {
+        struct codec_create_space *create = in_arena(arena, sizeof *create);
+        *create = (struct codec_create_space){.settings = any_settings(r), .if_absent = any_bool(r)};
+        c->u.create_space = create;
+    } else if (c->kind == CODEC_SET_SPACE) {
+        struct codec_set_space *set = in_arena(arena, sizeof *set);
+        *set = (struct codec_set_space){.change = any_change(r)};
+        c->u.set_space = set;
+    } else if (c->kind == CODEC_RELEASE) {
+        c->u.release.entity_n = random_below(r, 20);
+        c->u.release.entities = any_bytes(r, arena, c->u.release.entity_n * 8);
+        c->u.release.player_n = random_below(r, 20);
+        c->u.release.players = any_bytes(r, arena, c->u.release.player_n * 8);
+        c->u.release.to_session = any_u64(r);
+    } else if (c->kind == CODEC_FLUSH) {
+        c->u.flush.tag = any_u64(r);
+    }
+}
+
+static void any_publish(struct random *r, struct arena *arena, struct codec_command *c)
+{
+    c->u.publish.kind = (enum codec_publish_kind)random_below(r, CODEC_PUBLISH_BOX + 1);
+    c->u.publish.message_len = random_below(r, 100);
+    c->u.publish.message = any_bytes(r, arena, c->u.publish.message_len);
+    if (c->u.publish.kind == CODEC_PUBLISH_ENTITY) c->u.publish.entity = any_u64(r);
+    if (c->u.publish.kind >= CODEC_PUBLISH_POINT) any_floats(r, c->u.publish.min);
+    if (c->u.publish.kind == CODEC_PUBLISH_BOX)
+        any_floats(r, c->u.publish.max);
+    else
+        memcpy(c->u.publish.max, c->u.publish.min, sizeof c->u.publish.max);
+}
+
+static void any_player_command(struct random *r, struct codec_command *c)
+{
     switch (c->kind) {
-    case CODEC_CREATE_SPACE:
-        c->u.create_space.settings = any_settings(r);
-        c->u.create_space.if_absent = any_bool(r);
-        break;
-    case CODEC_ADD_ENTITY:
-        c->u.add_entity.entity = any_entity(r, arena);
-        c->u.add_entity.mode = 1 + (any_u32(r) >> 2);
-        break;
-    case CODEC_MOVE_ENTITIES: any_move(r, arena, c); break;
-    case CODEC_REMOVE_ENTITIES:
-        c->u.remove_entities.id_n = random_below(r, 20);
-        c->u.remove_entities.id = any_bytes(r, arena, c->u.remove_entities.id_n * 8);
-        break;
-    case CODEC_SET_RADIUS:
-        c->u.set_radius.id = any_u64(r);
-        c->u.set_radius.radius = any_float(r);
-        break;
-    case CODEC_SET_LAYERS:
-        c->u.set_layers.id = any_u64(r);
-        c->u.set_layers.layers = any_u32(r);
-        break;
-    case CODEC_SET_PAYLOAD:
-        c->u.set_payload.id = any_u64(r);
-        c->u.set_payload.payload_len = random_below(r, 100);
-        c->u.set_payload.payload = any_bytes(r, arena, c->u.set_payload.payload_len);
-        break;
     case CODEC_OPEN_PLAYER:
         c->u.open_player.player = any_u64(r);
-        c->u.open_player.mask = any_u32(r);
+        c->u.open_player.settings = (struct aoi_player_settings){.mask = any_u32(r),
+                                                                 .max_view = any_u32(r),
+                                                                 .leave_margin = any_float(r),
+                                                                 .max_enter_per_flush = any_u32(r),
+                                                                 .presence_only = any_bool(r),
+                                                                 .take_over = any_bool(r)};
         break;
     case CODEC_CLOSE_PLAYER:
     case CODEC_CLEAR_VIEWPORT: c->u.close_player.player = any_u64(r); break;
@@ -162,10 +205,48 @@ static void any_command(struct random *r, struct arena *arena, struct codec_comm
         any_floats(r, c->u.set_viewport.min);
         any_floats(r, c->u.set_viewport.max);
         break;
-    case CODEC_FLUSH: c->u.flush.tag = any_u64(r); break;
-    case CODEC_DESTROY_SPACE:
-    case CODEC_COMMAND_NONE:
-    case CODEC_COMMANDS: break;
+    case CODEC_OVERRIDE:
+        c->u.override.player = any_u64(r);
+        c->u.override.entity = any_u64(r);
+        c->u.override.kind = 1 + (any_u32(r) >> 2);
+        break;
+    default: break;
+    }
+}
+
+static void any_command(struct random *r, struct arena *arena, struct codec_command *c)
+{
+    *c = (struct codec_command){.kind = (enum codec_command_kind)random_below(r, CODEC_COMMANDS)};
+    switch (c->kind) {
+    case CODEC_ADD_ENTITY:
+        c->u.add_entity.entity = any_entity(r, arena);
+        c->u.add_entity.mode = 1 + (any_u32(r) >> 2);
+        break;
+    case CODEC_MOVE_ENTITIES: any_move(r, arena, c); break;
+    case CODEC_REMOVE_ENTITIES:
+        c->u.remove_entities.id_n = random_below(r, 20);
+        c->u.remove_entities.id = any_bytes(r, arena, c->u.remove_entities.id_n * 8);
+        break;
+    case CODEC_SET_RADIUS:
+    case CODEC_SET_APPEAL:
+        c->u.set_radius.id = any_u64(r);
+        c->u.set_radius.radius = any_float(r);
+        break;
+    case CODEC_SET_LAYERS:
+    case CODEC_SET_PRIORITY:
+        c->u.set_layers.id = any_u64(r);
+        c->u.set_layers.layers = any_u32(r);
+        break;
+    case CODEC_SET_PAYLOAD:
+        c->u.set_payload.id = any_u64(r);
+        c->u.set_payload.payload_len = random_below(r, 100);
+        c->u.set_payload.payload = any_bytes(r, arena, c->u.set_payload.payload_len);
+        break;
+    case CODEC_PUBLISH: any_publish(r, arena, c); break;
+    default:
+        any_space_command(r, arena, c);
+        any_player_command(r, c);
+        break;
     }
 }
 
@@ -173,16 +254,21 @@ static void any_query(struct random *r, struct codec_query *q)
 {
     *q = (struct codec_query){.kind = (enum codec_query_kind)random_below(r, CODEC_QUERIES), .space = any_u64(r)};
     bool aabb = q->kind == CODEC_QUERY_AABB, radius = q->kind == CODEC_QUERY_RADIUS, count = q->kind == CODEC_QUERY_COUNT;
-    bool view = q->kind == CODEC_QUERY_VIEW, list = q->kind == CODEC_QUERY_LIST_SPACES;
-    if (aabb || count) q->has_box = any_bool(r);
+    bool view = q->kind == CODEC_QUERY_VIEW, list = q->kind == CODEC_QUERY_LIST_SPACES, nearest = q->kind == CODEC_QUERY_NEAREST;
+    bool observers = q->kind == CODEC_QUERY_OBSERVERS, density = q->kind == CODEC_QUERY_DENSITY, why = q->kind == CODEC_QUERY_WHY;
+    if (aabb || count || density) q->has_box = any_bool(r);
     if (q->has_box) any_floats(r, q->min);
     if (q->has_box) any_floats(r, q->max);
-    if (radius) any_floats(r, q->center);
-    if (radius) q->radius = any_float(r);
-    if (aabb || radius || count) q->layers = any_u32(r);
-    if (q->kind == CODEC_QUERY_GET_ENTITY || view) q->id = any_u64(r);
-    if (aabb || radius || view || list) q->cursor = any_u64(r);
-    if (aabb || radius || view || list) q->limit = any_u32(r);
+    if (radius || nearest) any_floats(r, q->center);
+    if (radius || nearest) q->radius = any_float(r);
+    if (aabb || radius || count || nearest || density) q->layers = any_u32(r);
+    if (q->kind == CODEC_QUERY_GET_ENTITY || view || observers || why) q->id = any_u64(r);
+    if (aabb || radius || view || list || observers) q->cursor = any_u64(r);
+    if (aabb || radius || view || list || observers) q->limit = any_u32(r);
+    if (why) q->player = any_u64(r);
+    if (nearest) q->k = any_u32(r);
+    if (density) q->columns = any_u32(r);
+    if (density) q->rows = any_u32(r);
 }
 
 void frames_random_client(struct random *r, struct arena *arena, enum codec_client_kind kind, struct codec_client_frame *out)
@@ -264,13 +350,38 @@ void frames_random_delta(struct random *r, struct arena *arena, size_t items, si
     out->layers_n = n;
     out->layers_id = any_bytes(r, arena, n * 8);
     out->layers = any_bytes(r, arena, n * 4);
+    n = any_bool(r) ? random_below(r, items + 1) : 0;
+    out->message_n = n;
+    out->message_from = any_bytes(r, arena, n * 8);
+    if (n > 0) any_payloads(r, arena, n, payload, &out->message, &out->message_len);
+    out->messages_lost = any_bool(r) ? any_u64(r) : 0;
+}
+
+static void any_why(struct random *r, struct arena *arena, struct codec_result *out)
+{
+    out->why = (struct aoi_why){.rule = (enum aoi_rule)random_below(r, AOI_RULE_ENTER_BUDGET + 2),
+                                .told = any_bool(r),
+                                .seen = any_bool(r),
+                                .by_viewport = any_bool(r),
+                                .unit = any_u64(r),
+                                .distance = (double)random_below(r, 1 << 30) / 1000,
+                                .radius = any_float(r),
+                                .appeal = any_float(r),
+                                .margin = any_float(r),
+                                .layers = any_u32(r),
+                                .mask = any_u32(r),
+                                .rank = any_u32(r),
+                                .max_view = any_u32(r),
+                                .stay_left_ms = any_u32(r),
+                                .period = any_u32(r)};
+    out->why_text = any_text(r, arena);
 }
 
 static void any_result(struct random *r, struct arena *arena, struct codec_result *out)
 {
     size_t n = random_below(r, 30);
     bool three = any_bool(r), extra = any_bool(r);
-    *out = (struct codec_result){.kind = (enum codec_result_kind)random_below(r, CODEC_RESULT_SPACES + 1)};
+    *out = (struct codec_result){.kind = (enum codec_result_kind)random_below(r, CODEC_RESULT_WHY + 1)};
     switch (out->kind) {
     case CODEC_RESULT_ENTITIES:
         out->rows = (struct aoi_rows){.n = n,
@@ -306,6 +417,12 @@ static void any_result(struct random *r, struct arena *arena, struct codec_resul
             out->spaces[i] = (struct codec_space_info){
                 .id = any_u64(r), .entities = any_u64(r), .players = any_u64(r), .owner_session = any_u64(r), .settings = any_settings(r)};
         break;
+    case CODEC_RESULT_DENSITY:
+        out->columns = (uint32_t)random_below(r, 20);
+        out->raster_rows = (uint32_t)random_below(r, 20);
+        out->counts = any_bytes(r, arena, (size_t)out->columns * out->raster_rows * 4);
+        break;
+    case CODEC_RESULT_WHY: any_why(r, arena, out); break;
     case CODEC_RESULT_NONE: break;
     }
 }
@@ -369,304 +486,22 @@ void frames_random_server(struct random *r, struct arena *arena, enum codec_serv
         out->u.error.code = any_u32(r) >> 1;
         out->u.error.text = any_text(r, arena);
         break;
-    case CODEC_DRAINING_NOTICE:
-    case CODEC_SERVER_NONE:
-    case CODEC_SERVER_KINDS: break;
-    }
-}
-
-/* ------------------------------------------------------------------------------------------------------------- comparing */
-
-/* Bits, so that NaN equals itself. No bytes: whatever the pointers are. */
-static void bits_equal(const void *a, const void *b, size_t bytes)
-{
-    if (bytes == 0) return;
-    assert_non_null(a);
-    assert_non_null(b);
-    assert_memory_equal(a, b, bytes);
-}
-
-#define EQUAL(field) assert_int_equal(a->field, b->field)
-#define BITS(field) bits_equal(&a->field, &b->field, sizeof a->field)
-#define COLUMN(n, field) bits_equal(a->field, b->field, (n) * sizeof *a->field)
-
-/* A column that may be missing on both sides. */
-static void optional_column(const void *a, const void *b, size_t n, size_t element_bytes)
-{
-    if (n > 0) assert_int_equal(a != NULL, b != NULL);
-    if (a != NULL) bits_equal(a, b, n * element_bytes);
-}
-
-static void settings_equal(const struct aoi_settings *a, const struct aoi_settings *b)
-{
-    EQUAL(dimensions);
-    EQUAL(index);
-    EQUAL(shape);
-    BITS(cell_size);
-    EQUAL(cell_range);
-    EQUAL(bounded);
-    BITS(min);
-    BITS(max);
-    EQUAL(extra);
-    EQUAL(flush_ms);
-    EQUAL(persistent);
-}
-
-static void entities_equal(const struct aoi_entity *a, const struct aoi_entity *b)
-{
-    EQUAL(id);
-    BITS(pos);
-    EQUAL(extra);
-    BITS(radius);
-    EQUAL(layers);
-    EQUAL(payload_len);
-    bits_equal(a->payload, b->payload, a->payload_len);
-    EQUAL(subscribers);
-}
-
-static void moves_equal(const struct codec_command *a, const struct codec_command *b)
-{
-    EQUAL(u.move_entities.id_n);
-    EQUAL(u.move_entities.x_n);
-    EQUAL(u.move_entities.y_n);
-    EQUAL(u.move_entities.z_n);
-    EQUAL(u.move_entities.extra_n);
-    COLUMN(a->u.move_entities.id_n, u.move_entities.id);
-    COLUMN(a->u.move_entities.x_n, u.move_entities.x);
-    COLUMN(a->u.move_entities.y_n, u.move_entities.y);
-    COLUMN(a->u.move_entities.z_n, u.move_entities.z);
-    COLUMN(a->u.move_entities.extra_n, u.move_entities.extra);
-}
-
-static void commands_equal(const struct codec_command *a, const struct codec_command *b)
-{
-    EQUAL(kind);
-    switch (a->kind) {
-    case CODEC_CREATE_SPACE:
-        settings_equal(&a->u.create_space.settings, &b->u.create_space.settings);
-        EQUAL(u.create_space.if_absent);
+    case CODEC_OBSERVED:
+        out->u.observed.space = any_u64(r);
+        out->u.observed.observed_n = random_below(r, 20);
+        out->u.observed.observed = any_bytes(r, arena, out->u.observed.observed_n * 8);
+        out->u.observed.unobserved_n = random_below(r, 20);
+        out->u.observed.unobserved = any_bytes(r, arena, out->u.observed.unobserved_n * 8);
         break;
-    case CODEC_ADD_ENTITY:
-        entities_equal(&a->u.add_entity.entity, &b->u.add_entity.entity);
-        EQUAL(u.add_entity.mode);
-        break;
-    case CODEC_MOVE_ENTITIES: moves_equal(a, b); break;
-    case CODEC_REMOVE_ENTITIES:
-        EQUAL(u.remove_entities.id_n);
-        COLUMN(a->u.remove_entities.id_n, u.remove_entities.id);
-        break;
-    case CODEC_SET_RADIUS:
-        EQUAL(u.set_radius.id);
-        BITS(u.set_radius.radius);
-        break;
-    case CODEC_SET_LAYERS:
-        EQUAL(u.set_layers.id);
-        EQUAL(u.set_layers.layers);
-        break;
-    case CODEC_SET_PAYLOAD:
-        EQUAL(u.set_payload.id);
-        EQUAL(u.set_payload.payload_len);
-        bits_equal(a->u.set_payload.payload, b->u.set_payload.payload, a->u.set_payload.payload_len);
-        break;
-    case CODEC_OPEN_PLAYER:
-        EQUAL(u.open_player.player);
-        EQUAL(u.open_player.mask);
-        break;
-    case CODEC_CLOSE_PLAYER:
-    case CODEC_CLEAR_VIEWPORT: EQUAL(u.close_player.player); break;
-    case CODEC_SUBSCRIBE:
-    case CODEC_UNSUBSCRIBE:
-        EQUAL(u.subscribe.player);
-        EQUAL(u.subscribe.entity);
-        EQUAL(u.subscribe.include_self);
-        break;
-    case CODEC_SET_VIEWPORT:
-        EQUAL(u.set_viewport.player);
-        BITS(u.set_viewport.min);
-        BITS(u.set_viewport.max);
-        break;
-    case CODEC_FLUSH: EQUAL(u.flush.tag); break;
-    case CODEC_DESTROY_SPACE:
-    case CODEC_COMMAND_NONE:
-    case CODEC_COMMANDS: break;
-    }
-}
-
-static void queries_equal(const struct codec_query *a, const struct codec_query *b)
-{
-    EQUAL(space);
-    EQUAL(kind);
-    EQUAL(has_box);
-    BITS(min);
-    BITS(max);
-    BITS(center);
-    BITS(radius);
-    EQUAL(id);
-    EQUAL(layers);
-    EQUAL(limit);
-    EQUAL(cursor);
-}
-
-void frames_assert_client_equal(const struct codec_client_frame *a, const struct codec_client_frame *b)
-{
-    EQUAL(seq);
-    EQUAL(kind);
-    switch (a->kind) {
-    case CODEC_HELLO:
-        EQUAL(u.hello.protocol_version);
-        assert_string_equal(a->u.hello.client_name, b->u.hello.client_name);
-        break;
-    case CODEC_BATCH:
-        EQUAL(u.batch.space);
-        EQUAL(u.batch.command_n);
-        for (size_t i = 0; i < a->u.batch.command_n; i++) commands_equal(&a->u.batch.commands[i], &b->u.batch.commands[i]);
-        break;
-    case CODEC_QUERY: queries_equal(&a->u.query, &b->u.query); break;
-    case CODEC_RESYNC:
-        EQUAL(u.resync.space);
-        EQUAL(u.resync.player);
-        break;
-    case CODEC_PING: EQUAL(u.ping.nonce); break;
-    case CODEC_BYE:
-    case CODEC_CLIENT_NONE:
-    case CODEC_CLIENT_KINDS: break;
-    }
-}
-
-static void payloads_equal(const void *const *a, const uint32_t *a_len, const void *const *b, const uint32_t *b_len, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        size_t len = a != NULL ? a_len[i] : 0; /* no payloads at all and only empty ones are the same */
-        assert_int_equal(len, b != NULL ? b_len[i] : 0);
-        if (len > 0) bits_equal(a[i], b[i], len);
-    }
-}
-
-void frames_assert_delta_equal(const struct aoi_delta *a, const struct aoi_delta *b)
-{
-    EQUAL(space);
-    EQUAL(flush);
-    EQUAL(tag);
-    EQUAL(time_us);
-    EQUAL(player);
-    EQUAL(seq);
-    EQUAL(full);
-    EQUAL(closed);
-    EQUAL(leave_n);
-    EQUAL(enters.n);
-    EQUAL(updates.n);
-    EQUAL(payload_n);
-    EQUAL(layers_n);
-    COLUMN(a->leave_n, leave_id);
-    COLUMN(a->enters.n, enters.id);
-    COLUMN(a->enters.n, enters.x);
-    COLUMN(a->enters.n, enters.y);
-    optional_column(a->enters.z, b->enters.z, a->enters.n, 4);
-    optional_column(a->enters.extra, b->enters.extra, a->enters.n, 4);
-    COLUMN(a->enters.n, enters.layers);
-    payloads_equal(a->enters.payload, a->enters.payload_len, b->enters.payload, b->enters.payload_len, a->enters.n);
-    COLUMN(a->updates.n, updates.id);
-    COLUMN(a->updates.n, updates.x);
-    COLUMN(a->updates.n, updates.y);
-    optional_column(a->updates.z, b->updates.z, a->updates.n, 4);
-    optional_column(a->updates.extra, b->updates.extra, a->updates.n, 4);
-    COLUMN(a->payload_n, payload_id);
-    payloads_equal(a->payload, a->payload_len, b->payload, b->payload_len, a->payload_n);
-    COLUMN(a->layers_n, layers_id);
-    COLUMN(a->layers_n, layers);
-}
-
-static void rows_equal(const struct aoi_rows *a, const struct aoi_rows *b)
-{
-    EQUAL(n);
-    EQUAL(next);
-    COLUMN(a->n, id);
-    optional_column(a->x, b->x, a->n, 4);
-    optional_column(a->y, b->y, a->n, 4);
-    optional_column(a->z, b->z, a->n, 4);
-    optional_column(a->extra, b->extra, a->n, 4);
-    optional_column(a->layers, b->layers, a->n, 4);
-}
-
-static void results_equal(const struct codec_result *a, const struct codec_result *b)
-{
-    EQUAL(kind);
-    EQUAL(seq);
-    EQUAL(entities);
-    EQUAL(players);
-    EQUAL(owner_session);
-    EQUAL(space_n);
-    EQUAL(next_cursor);
-    BITS(stats);
-    rows_equal(&a->rows, &b->rows);
-    entities_equal(&a->entity, &b->entity);
-    for (size_t i = 0; i < a->space_n; i++) {
-        EQUAL(spaces[i].id);
-        EQUAL(spaces[i].entities);
-        EQUAL(spaces[i].players);
-        EQUAL(spaces[i].owner_session);
-        settings_equal(&a->spaces[i].settings, &b->spaces[i].settings);
-    }
-}
-
-static void acks_equal(const struct codec_server_frame *a, const struct codec_server_frame *b)
-{
-    EQUAL(u.ack.applied);
-    EQUAL(u.ack.errors_total);
-    EQUAL(u.ack.error_n);
-    EQUAL(u.ack.pending);
-    for (size_t i = 0; i < a->u.ack.error_n; i++) {
-        EQUAL(u.ack.errors[i].index);
-        EQUAL(u.ack.errors[i].code);
-        EQUAL(u.ack.errors[i].id);
-        assert_string_equal(a->u.ack.errors[i].text, b->u.ack.errors[i].text);
-    }
-}
-
-void frames_assert_server_equal(const struct codec_server_frame *a, const struct codec_server_frame *b)
-{
-    EQUAL(reply_to);
-    EQUAL(kind);
-    switch (a->kind) {
-    case CODEC_WELCOME:
-        EQUAL(u.welcome.protocol_version);
-        assert_string_equal(a->u.welcome.server_version, b->u.welcome.server_version);
-        EQUAL(u.welcome.session);
-        EQUAL(u.welcome.max_frame_bytes);
-        EQUAL(u.welcome.max_payload);
-        EQUAL(u.welcome.query_page);
-        EQUAL(u.welcome.idle_timeout_ms);
-        break;
-    case CODEC_ACK: acks_equal(a, b); break;
-    case CODEC_DELTAS:
-        EQUAL(u.deltas.player_n);
-        for (size_t i = 0; i < a->u.deltas.player_n; i++) {
-            EQUAL(u.deltas.players[i].part);
-            EQUAL(u.deltas.players[i].more);
-            frames_assert_delta_equal(&a->u.deltas.players[i].delta, &b->u.deltas.players[i].delta);
-        }
-        break;
-    case CODEC_RESULT: results_equal(&a->u.result, &b->u.result); break;
-    case CODEC_PONG:
-        EQUAL(u.pong.nonce);
-        EQUAL(u.pong.time_us);
-        break;
-    case CODEC_ERROR:
-        EQUAL(u.error.code);
-        assert_string_equal(a->u.error.text, b->u.error.text);
+    case CODEC_LOST:
+        out->u.lost.space = any_u64(r);
+        out->u.lost.entity_n = random_below(r, 20);
+        out->u.lost.entities = any_bytes(r, arena, out->u.lost.entity_n * 8);
+        out->u.lost.player_n = random_below(r, 20);
+        out->u.lost.players = any_bytes(r, arena, out->u.lost.player_n * 8);
         break;
     case CODEC_DRAINING_NOTICE:
     case CODEC_SERVER_NONE:
     case CODEC_SERVER_KINDS: break;
     }
-}
-
-const uint8_t *frames_body(const struct buf *b, size_t len)
-{
-    struct frame f;
-    assert_int_equal(frame_next(buf_data(b), buf_len(b), FRAME_BODY_MAX, &f), FRAME_READY);
-    assert_int_equal(f.body_len, len);
-    assert_int_equal(f.header_len, frame_header_size(len));
-    assert_int_equal(f.header_len + f.body_len, buf_len(b));
-    return buf_data(b) + f.header_len;
 }

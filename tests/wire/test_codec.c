@@ -134,7 +134,8 @@ static void a_move_has_these_bytes(void **state)
 static void a_space_of_flush_ms_0_says_so(void **state)
 {
     (void)state;
-    struct codec_command create = {.kind = CODEC_CREATE_SPACE, .u.create_space = {.settings = {.dimensions = 3, .cell_size = 1}, .if_absent = true}};
+    const struct codec_create_space what = {.settings = {.dimensions = 3, .cell_size = 1}, .if_absent = true};
+    struct codec_command create = {.kind = CODEC_CREATE_SPACE, .u.create_space = &what};
     struct codec_client_frame f = {.kind = CODEC_BATCH, .u.batch = {.space = 5, .command_n = 1, .commands = &create}};
     GOLDEN(codec_encode_client, f,
            "\x19"
@@ -147,6 +148,98 @@ static void a_space_of_flush_ms_0_says_so(void **state)
            "\x21\x00\x00\x00\x00\x00\x00\xf0\x3f"
            "\x40\x00"
            "\x10\x01");
+}
+
+/* One command in a batch about space 5. */
+static struct codec_client_frame batch_of(struct codec_command *command)
+{
+    return (struct codec_client_frame){.kind = CODEC_BATCH, .u.batch = {.space = 5, .command_n = 1, .commands = command}};
+}
+
+static void set_space_says_what_changes_and_nothing_else(void **state)
+{
+    (void)state;
+    struct codec_set_space what = {.change = {.has_flush_ms = true, .has_max_view = true, .max_view = 300, .min_stay_ms = 7}};
+    struct codec_command set = {.kind = CODEC_SET_SPACE, .u.set_space = &what};
+    struct codec_client_frame f = batch_of(&set);
+    GOLDEN(codec_encode_client, f,
+           "\x0e"
+           "\x1a\x0c"
+           "\x08\x05"
+           "\x12\x08"
+           "\x82\x01\x05"
+           "\x08\x00\x20\xac\x02");
+    what.change = (struct aoi_space_change){
+        .has_leave_margin = true, .leave_margin = 2, .has_tiers = true, .tiers = {.n = 1, .at[0] = {30, 1}, .beyond = 4}};
+    GOLDEN(codec_encode_client, f,
+           "\x18"
+           "\x1a\x16"
+           "\x08\x05"
+           "\x12\x12"
+           "\x82\x01\x0f"
+           "\x15\x00\x00\x00\x40"
+           "\x32\x08"
+           "30:1 *:4");
+}
+
+static void release_override_and_publish_have_these_bytes(void **state)
+{
+    (void)state;
+    uint64_t entity = 7, player = 9;
+    struct codec_command c = {.kind = CODEC_RELEASE,
+                              .u.release = {.entity_n = 1, .entities = &entity, .player_n = 1, .players = &player, .to_session = 3}};
+    struct codec_client_frame f = batch_of(&c);
+    GOLDEN(codec_encode_client, f,
+           "\x1f"
+           "\x1a\x1d"
+           "\x08\x05"
+           "\x12\x19"
+           "\x9a\x01\x16"
+           "\x0a\x08\x07\0\0\0\0\0\0\0"
+           "\x12\x08\x09\0\0\0\0\0\0\0"
+           "\x18\x03");
+    c = (struct codec_command){.kind = CODEC_OVERRIDE, .u.override = {.player = 9, .entity = 7, .kind = AOI_OVERRIDE_HIDE}};
+    GOLDEN(codec_encode_client, f,
+           "\x0f"
+           "\x1a\x0d"
+           "\x08\x05"
+           "\x12\x09"
+           "\xa2\x01\x06"
+           "\x08\x09\x10\x07\x18\x02");
+    c = (struct codec_command){.kind = CODEC_PUBLISH, .u.publish = {.kind = CODEC_PUBLISH_ENTITY, .entity = 7, .message = "hi", .message_len = 2}};
+    GOLDEN(codec_encode_client, f,
+           "\x0f"
+           "\x1a\x0d"
+           "\x08\x05"
+           "\x12\x09"
+           "\xaa\x01\x06"
+           "\x08\x07\x22\x02hi");
+    c = (struct codec_command){.kind = CODEC_PUBLISH, .u.publish = {.kind = CODEC_PUBLISH_POINT, .min = {1}, .max = {1}}};
+    GOLDEN(codec_encode_client, f,
+           "\x10"
+           "\x1a\x0e"
+           "\x08\x05"
+           "\x12\x0a"
+           "\xaa\x01\x07"
+           "\x12\x05\x0d\x00\x00\x80\x3f");
+}
+
+static void observed_and_lost_have_these_bytes(void **state)
+{
+    (void)state;
+    uint64_t id = 7;
+    struct codec_server_frame observed = {.kind = CODEC_OBSERVED, .u.observed = {.space = 5, .unobserved_n = 1, .unobserved = &id}};
+    GOLDEN(codec_encode_server, observed,
+           "\x0e"
+           "\x4a\x0c"
+           "\x08\x05"
+           "\x1a\x08\x07\0\0\0\0\0\0\0");
+    struct codec_server_frame lost = {.kind = CODEC_LOST, .u.lost = {.space = 5, .entity_n = 1, .entities = &id}};
+    GOLDEN(codec_encode_server, lost,
+           "\x0e"
+           "\x52\x0c"
+           "\x08\x05"
+           "\x12\x08\x07\0\0\0\0\0\0\0");
 }
 
 static void replies_have_these_bytes(void **state)
@@ -303,29 +396,29 @@ static void fields_that_are_not_set_mean_their_defaults(void **state)
                                             "\x12\x02"
                                             "\x0a\x00");
     assert_int_equal(c->kind, CODEC_CREATE_SPACE);
-    assert_int_equal(c->u.create_space.settings.flush_ms, AOI_FLUSH_MS_DEFAULT); /* also without any settings */
+    assert_int_equal(c->u.create_space->settings.flush_ms, AOI_FLUSH_MS_DEFAULT); /* also without any settings */
     c = COMMAND("\x1a\x06"
                 "\x12\x04"
                 "\x0a\x02"
                 "\x0a\x00");
-    assert_int_equal(c->u.create_space.settings.flush_ms, AOI_FLUSH_MS_DEFAULT);
-    assert_int_equal(c->u.create_space.settings.dimensions, 0);
-    assert_int_equal(c->u.create_space.settings.index, 0);
-    assert_true(c->u.create_space.settings.cell_size == 0);
-    assert_int_equal(c->u.create_space.settings.cell_range, 0);
-    assert_false(c->u.create_space.settings.bounded);
+    assert_int_equal(c->u.create_space->settings.flush_ms, AOI_FLUSH_MS_DEFAULT);
+    assert_int_equal(c->u.create_space->settings.dimensions, 0);
+    assert_int_equal(c->u.create_space->settings.index, 0);
+    assert_true(c->u.create_space->settings.cell_size == 0);
+    assert_int_equal(c->u.create_space->settings.cell_range, 0);
+    assert_false(c->u.create_space->settings.bounded);
     c = COMMAND("\x1a\x08"
                 "\x12\x06"
                 "\x0a\x04"
                 "\x0a\x02"
                 "\x40\x00");
-    assert_int_equal(c->u.create_space.settings.flush_ms, 0);
+    assert_int_equal(c->u.create_space->settings.flush_ms, 0);
     c = COMMAND("\x1a\x08"
                 "\x12\x06"
                 "\x0a\x04"
                 "\x0a\x02"
                 "\x32\x00");
-    assert_true(c->u.create_space.settings.bounded); /* a box of nothing but zeros */
+    assert_true(c->u.create_space->settings.bounded); /* a box of nothing but zeros */
     c = COMMAND("\x1a\x04"
                 "\x12\x02"
                 "\x1a\x00");
@@ -334,6 +427,75 @@ static void fields_that_are_not_set_mean_their_defaults(void **state)
     assert_int_equal(c->u.add_entity.entity.layers, 0);
     assert_null(c->u.add_entity.entity.payload);
     assert_int_equal(c->u.add_entity.entity.payload_len, 0);
+    c = COMMAND("\x1a\x05"
+                "\x12\x03"
+                "\xa2\x01\x00");
+    assert_int_equal(c->kind, CODEC_OVERRIDE);
+    assert_int_equal(c->u.override.kind, AOI_OVERRIDE_NONE);
+    c = COMMAND("\x1a\x05"
+                "\x12\x03"
+                "\xaa\x01\x00");
+    assert_int_equal(c->kind, CODEC_PUBLISH);
+    assert_int_equal(c->u.publish.kind, CODEC_PUBLISH_NOWHERE);
+    c = COMMAND("\x1a\x05"
+                "\x12\x03"
+                "\x82\x01\x00");
+    assert_int_equal(c->kind, CODEC_SET_SPACE);
+    const struct aoi_space_change none = {0};
+    assert_memory_equal(&c->u.set_space->change, &none, sizeof none);
+    assert_null(c->u.set_space->tiers_error);
+}
+
+static void what_set_space_names_is_set_also_to_0(void **state)
+{
+    (void)state;
+    const struct codec_command *c = COMMAND("\x1a\x14"
+                                            "\x12\x12"
+                                            "\x82\x01\x0f"
+                                            "\x08\x00"
+                                            "\x15\x00\x00\x00\x00"
+                                            "\x18\x00"
+                                            "\x20\x00"
+                                            "\x28\x00"
+                                            "\x32\x00");
+    const struct aoi_space_change *change = &c->u.set_space->change;
+    assert_true(change->has_flush_ms && change->has_leave_margin && change->has_min_stay_ms && change->has_max_view);
+    assert_true(change->has_max_enter_per_flush && change->has_tiers);
+    assert_int_equal(change->flush_ms, 0);
+    assert_int_equal(change->tiers.n, 0);
+    assert_null(c->u.set_space->tiers_error);
+}
+
+static void tiers_that_make_no_sense_are_told_and_are_none(void **state)
+{
+    (void)state;
+    const struct codec_command *c = COMMAND("\x1a\x0c"
+                                            "\x12\x0a"
+                                            "\x82\x01\x07"
+                                            "\x32\x05"
+                                            "9:1 x");
+    assert_true(c->u.set_space->change.has_tiers);
+    assert_non_null(c->u.set_space->tiers_error);
+    assert_int_equal(c->u.set_space->change.tiers.n, 0);
+    c = COMMAND("\x1a\x0f"
+                "\x12\x0d"
+                "\x0a\x0b"
+                "\x0a\x09"
+                "\x72\x07"
+                "9:1 8:2");
+    assert_non_null(c->u.create_space->tiers_error);
+    assert_int_equal(c->u.create_space->settings.tiers.n, 0);
+    c = COMMAND("\x1a\x0f"
+                "\x12\x0d"
+                "\x0a\x0b"
+                "\x0a\x09"
+                "\x72\x07"
+                "9:3 *:2");
+    assert_null(c->u.create_space->tiers_error);
+    assert_int_equal(c->u.create_space->settings.tiers.n, 1);
+    assert_true(c->u.create_space->settings.tiers.at[0].distance == 9.0f);
+    assert_int_equal(c->u.create_space->settings.tiers.at[0].period, 3);
+    assert_int_equal(c->u.create_space->settings.tiers.beyond, 2);
 }
 
 static void unknown_enum_numbers_are_kept(void **state)
@@ -345,8 +507,8 @@ static void unknown_enum_numbers_are_kept(void **state)
                                             "\x0a\x04"
                                             "\x10\x63"
                                             "\x18\x64");
-    assert_int_equal(c->u.create_space.settings.index, 99);
-    assert_int_equal(c->u.create_space.settings.shape, 100);
+    assert_int_equal(c->u.create_space->settings.index, 99);
+    assert_int_equal(c->u.create_space->settings.shape, 100);
     c = COMMAND("\x1a\x06"
                 "\x12\x04"
                 "\x1a\x02"
@@ -357,6 +519,71 @@ static void unknown_enum_numbers_are_kept(void **state)
                 "\x1a\x0b"
                 "\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"); /* -1 */
     assert_int_equal(c->u.add_entity.mode, UINT32_MAX);
+    c = COMMAND("\x1a\x07"
+                "\x12\x05"
+                "\xa2\x01\x02"
+                "\x18\x63");
+    assert_int_equal(c->u.override.kind, 99);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- why, in words */
+
+static void says(struct aoi_why why, const char *text)
+{
+    struct codec_server_frame got, frame = {.kind = CODEC_RESULT, .u.result = {.kind = CODEC_RESULT_WHY, .why = why}};
+    size_t len = codec_encode_server(&frame, &out);
+    assert_int_equal(codec_decode_server(frames_body(&out, len), len, &decoded, &got), 0);
+    assert_string_equal(got.u.result.why_text, text);
+    again();
+}
+
+static void the_rule_that_decides_is_told_in_a_sentence(void **state)
+{
+    (void)state;
+    says((struct aoi_why){.rule = AOI_RULE_INCLUDE_SELF, .seen = true, .told = true}, "seen: a unit of the player's, subscribed with include_self");
+    says((struct aoi_why){.rule = AOI_RULE_SHOW, .seen = true, .told = true, .period = 4}, "seen: overridden with SHOW; updated every 4 flushes");
+    says((struct aoi_why){.rule = AOI_RULE_HIDE, .told = true}, "not seen: overridden with HIDE; the next flush takes it away");
+    says((struct aoi_why){.rule = AOI_RULE_MASK, .layers = 4, .mask = 0xff03},
+         "not seen: its layers 0x4 and the player's mask 0xff03 have no bit in common");
+    says((struct aoi_why){.rule = AOI_RULE_RANGE, .seen = true, .told = true, .unit = 7, .distance = 12.5, .radius = 50, .period = 1},
+         "seen: in the range of unit 7 (12.5 away, radius 50)");
+    says((struct aoi_why){.rule = AOI_RULE_RANGE, .seen = true, .unit = 7, .distance = 61.25, .radius = 50, .appeal = 20},
+         "seen: in the range of unit 7 (61.25 away, radius 50, appeal 20); the next flush tells it");
+    says((struct aoi_why){.rule = AOI_RULE_RANGE, .seen = true, .told = true, .by_viewport = true, .distance = 3, .rank = 2, .max_view = 100},
+         "seen: in the viewport (3 from its centre), rank 2 of max_view 100");
+    says((struct aoi_why){.rule = AOI_RULE_LEAVE_MARGIN, .seen = true, .told = true, .unit = 7, .distance = 52, .radius = 50, .margin = 5},
+         "seen: told before, and still within the leave_margin of 5 around the range of unit 7 (52 away, radius 50)");
+    says((struct aoi_why){.rule = AOI_RULE_LEAVE_MARGIN, .seen = true, .told = true, .by_viewport = true, .distance = 9, .margin = 0.5f},
+         "seen: told before, and still within the leave_margin of 0.5 around the viewport (9 from its centre)");
+    says((struct aoi_why){.rule = AOI_RULE_MIN_STAY, .seen = true, .told = true, .stay_left_ms = 320},
+         "seen: told so lately that min_stay_ms keeps it for another 320 ms");
+    says((struct aoi_why){.rule = AOI_RULE_FAR, .unit = 7, .distance = 61.25, .radius = 50, .margin = 5},
+         "not seen: out of every range, the nearest is unit 7 (61.25 away, radius 50)");
+    says((struct aoi_why){.rule = AOI_RULE_FAR, .told = true, .unit = 7, .distance = 61.25, .radius = 50, .margin = 5},
+         "not seen: out of every range, the nearest is unit 7 (61.25 away, radius 50), beyond the leave_margin of 5 too; the next flush takes it "
+         "away");
+    says((struct aoi_why){.rule = AOI_RULE_FAR, .distance = 200}, "not seen: outside the viewport (200 from its centre)");
+    says((struct aoi_why){.rule = AOI_RULE_BLIND}, "not seen: the player has neither a viewport nor a unit of a radius other than 0");
+    says((struct aoi_why){.rule = AOI_RULE_RANK, .rank = 3, .max_view = 2}, "not seen: rank 3 of a max_view of 2, others come before it");
+    says((struct aoi_why){.rule = AOI_RULE_ENTER_BUDGET, .seen = true, .rank = 3, .max_view = 4},
+         "not seen yet: it waits for max_enter_per_flush, or for room on the connection, rank 3 of max_view 4");
+    says((struct aoi_why){.rule = (enum aoi_rule)99}, "not seen");
+}
+
+static void the_longest_sentence_is_not_cut(void **state)
+{
+    (void)state;
+    struct random r = random_start(__func__);
+    for (int round = 0; round < 2000; round++) {
+        struct codec_server_frame sent, got;
+        do frames_random_server(&r, &made, CODEC_RESULT, &sent);
+        while (sent.u.result.kind != CODEC_RESULT_WHY);
+        sent.u.result.why_text = NULL;
+        size_t len = codec_encode_server(&sent, &out);
+        assert_int_equal(codec_decode_server(frames_body(&out, len), len, &decoded, &got), 0);
+        assert_in_range(strlen(got.u.result.why_text), 4, 254);
+        again();
+    }
 }
 
 static void columns_of_any_encoding_are_joined(void **state)
@@ -432,13 +659,20 @@ int main(void)
         TEST(bye_and_an_empty_frame_have_these_bytes),
         TEST(a_move_has_these_bytes),
         TEST(a_space_of_flush_ms_0_says_so),
+        TEST(set_space_says_what_changes_and_nothing_else),
+        TEST(release_override_and_publish_have_these_bytes),
+        TEST(observed_and_lost_have_these_bytes),
         TEST(replies_have_these_bytes),
         TEST(an_empty_or_unknown_frame_is_of_no_kind),
         TEST(an_empty_or_unknown_command_and_query_are_of_no_kind),
         TEST(unknown_fields_are_ignored),
         TEST(the_last_member_of_a_oneof_counts),
         TEST(fields_that_are_not_set_mean_their_defaults),
+        TEST(what_set_space_names_is_set_also_to_0),
+        TEST(tiers_that_make_no_sense_are_told_and_are_none),
         TEST(unknown_enum_numbers_are_kept),
+        TEST(the_rule_that_decides_is_told_in_a_sentence),
+        TEST(the_longest_sentence_is_not_cut),
         TEST(columns_of_any_encoding_are_joined),
         TEST(column_lengths_come_through_as_received),
         TEST(a_name_with_a_nul_ends_there),

@@ -61,6 +61,34 @@ static void a_delta_with_one_leave_has_these_bytes(void **state)
     assert_memory_equal(buf_data(&out), bytes, sizeof bytes - 1);
 }
 
+static void a_delta_with_a_message_has_these_bytes(void **state)
+{
+    (void)state;
+    uint64_t from = 7;
+    const void *message = "hi";
+    uint32_t len = 2;
+    struct aoi_delta d = {.space = 3,
+                          .flush = 9,
+                          .player = 5,
+                          .seq = 1,
+                          .message_n = 1,
+                          .message_from = &from,
+                          .message = &message,
+                          .message_len = &len,
+                          .messages_lost = 4};
+    assert_int_equal(codec_encode_delta(&d, 1 << 20, &out), 1);
+    static const char bytes[] = "\x1f"
+                                "\x22\x1d"
+                                "\x08\x03\x10\x09"
+                                "\x2a\x17"
+                                "\x08\x05\x10\x01"
+                                "\xc2\x01\x08\x07\0\0\0\0\0\0\0"
+                                "\xca\x01\x02hi"
+                                "\xd0\x01\x04";
+    assert_int_equal(buf_len(&out), sizeof bytes - 1);
+    assert_memory_equal(buf_data(&out), bytes, sizeof bytes - 1);
+}
+
 static void an_empty_delta_is_one_frame(void **state)
 {
     (void)state;
@@ -151,10 +179,11 @@ static void deltas_of_several_players_are_what_protobuf_c_would_write(void **sta
 
 /* The sections of several parts, put together again. */
 struct joined {
-    ARRAY(uint64_t) leave_id, enter_id, update_id, payload_id, layers_id;
+    ARRAY(uint64_t) leave_id, enter_id, update_id, payload_id, layers_id, message_from;
     ARRAY(float) enter_x, enter_y, enter_z, update_x, update_y, update_z;
-    ARRAY(uint32_t) enter_extra, enter_layers, update_extra, layers, enter_payload_len, payload_len;
-    ARRAY(const void *) enter_payload, payload;
+    ARRAY(uint32_t) enter_extra, enter_layers, update_extra, layers, enter_payload_len, payload_len, message_len;
+    ARRAY(const void *) enter_payload, payload, message;
+    uint64_t lost;
     int last_section;
 };
 
@@ -178,6 +207,11 @@ static void join(struct joined *j, const struct aoi_delta *d)
     in_order(j, 3, d->updates.n);
     in_order(j, 4, d->payload_n);
     in_order(j, 5, d->layers_n);
+    in_order(j, 6, d->message_n);
+    JOIN(message_from, d->message_from, d->message_n);
+    JOIN(message, d->message, d->message_n);
+    JOIN(message_len, d->message_len, d->message_n);
+    j->lost += d->messages_lost;
     JOIN(leave_id, d->leave_id, d->leave_n);
     JOIN(enter_id, d->enters.id, d->enters.n);
     JOIN(enter_x, d->enters.x, d->enters.n);
@@ -224,6 +258,11 @@ static struct aoi_delta whole(const struct joined *j, const struct aoi_delta *he
     d.layers_n = j->layers_id.n;
     d.layers_id = j->layers_id.at;
     d.layers = j->layers.at;
+    d.message_n = j->message_from.n;
+    d.message_from = j->message_from.at;
+    d.message = j->message.at;
+    d.message_len = j->message_len.at;
+    d.messages_lost = j->lost;
     return d;
 }
 
@@ -248,6 +287,9 @@ static void joined_clear(struct joined *j)
     array_clear(&j->payload_len);
     array_clear(&j->layers_id);
     array_clear(&j->layers);
+    array_clear(&j->message_from);
+    array_clear(&j->message);
+    array_clear(&j->message_len);
 }
 
 /* Reads the frames in `out`, each at most max long; they must be one delta in n parts and say what was sent. */
@@ -268,6 +310,7 @@ static void assert_parts_make(const struct aoi_delta *sent, size_t n, size_t max
         assert_int_equal(p->delta.seq, sent->seq);
         assert_int_equal(p->delta.full, sent->full);
         assert_int_equal(p->delta.closed, sent->closed);
+        if (p->more) assert_int_equal(p->delta.messages_lost, 0);
         join(&j, &p->delta);
     }
     assert_int_equal(buf_len(&out), 0);
@@ -358,7 +401,12 @@ static void an_item_of_the_largest_payload_fits_in_a_frame_1_kib_larger(void **s
                                  .payload_len = len,
                                  .layers_n = 3,
                                  .layers_id = id,
-                                 .layers = word};
+                                 .layers = word,
+                                 .message_n = 3,
+                                 .message_from = id,
+                                 .message = blob,
+                                 .message_len = len,
+                                 .messages_lost = UINT64_MAX};
         sent.enters = (struct aoi_enters){
             .n = 3, .id = id, .x = x, .y = x, .z = x, .extra = word, .layers = word, .payload = blob, .payload_len = len};
         sent.updates = (struct aoi_updates){.n = 3, .id = id, .x = x, .y = x, .z = x, .extra = word};
@@ -378,18 +426,19 @@ static void a_delta_whose_columns_differ_in_length_is_malformed(void **state)
     float f[2] = {1, 2};
     uint32_t words[2] = {1, 2};
     ProtobufCBinaryData blobs[2] = {{0, NULL}, {0, NULL}};
-    for (int lie = -1; lie < 17; lie++) {
+    for (int lie = -1; lie < 19; lie++) {
         Aoi__V1__PlayerDelta p = AOI__V1__PLAYER_DELTA__INIT;
         p.n_leave_ids = p.n_enter_ids = p.n_enter_x = p.n_enter_y = p.n_enter_z = p.n_enter_extra = p.n_enter_layers = p.n_enter_payloads = 2;
         p.n_update_ids = p.n_update_x = p.n_update_y = p.n_update_z = p.n_update_extra = 2;
-        p.n_payload_ids = p.n_payloads = p.n_layers_ids = p.n_layers = 2;
-        p.leave_ids = p.enter_ids = p.update_ids = p.payload_ids = p.layers_ids = ids;
+        p.n_payload_ids = p.n_payloads = p.n_layers_ids = p.n_layers = p.n_message_from = p.n_messages = 2;
+        p.leave_ids = p.enter_ids = p.update_ids = p.payload_ids = p.layers_ids = p.message_from = ids;
         p.enter_x = p.enter_y = p.enter_z = p.update_x = p.update_y = p.update_z = f;
         p.enter_extra = p.enter_layers = p.update_extra = p.layers = words;
-        p.enter_payloads = p.payloads = blobs;
-        size_t *const count[17] = {&p.n_leave_ids,      &p.n_enter_ids,   &p.n_enter_x,  &p.n_enter_y,    &p.n_enter_z,  &p.n_enter_extra,
-                                   &p.n_enter_layers,   &p.n_update_ids,  &p.n_update_x, &p.n_update_y,   &p.n_update_z, &p.n_update_extra,
-                                   &p.n_enter_payloads, &p.n_payload_ids, &p.n_payloads, &p.n_layers_ids, &p.n_layers};
+        p.enter_payloads = p.payloads = p.messages = blobs;
+        size_t *const count[19] = {&p.n_leave_ids,   &p.n_enter_ids,    &p.n_enter_x,        &p.n_enter_y,     &p.n_enter_z,
+                                   &p.n_enter_extra, &p.n_enter_layers, &p.n_update_ids,     &p.n_update_x,    &p.n_update_y,
+                                   &p.n_update_z,    &p.n_update_extra, &p.n_enter_payloads, &p.n_payload_ids, &p.n_payloads,
+                                   &p.n_layers_ids,  &p.n_layers,       &p.n_message_from,   &p.n_messages};
         if (lie >= 0) *count[lie] = 1;
         Aoi__V1__PlayerDelta *players[1] = {&p};
         Aoi__V1__Deltas deltas = AOI__V1__DELTAS__INIT;
@@ -412,6 +461,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_delta_with_one_leave_has_these_bytes),
+        TEST(a_delta_with_a_message_has_these_bytes),
         TEST(an_empty_delta_is_one_frame),
         TEST(enters_without_a_single_payload_byte_have_no_payload_column),
         TEST(a_delta_is_byte_for_byte_what_protobuf_c_would_write),

@@ -1,0 +1,316 @@
+/* emit.c: one player's delta as columns, from what is kept and what has come; and the view becomes what was told. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/look.h"
+
+struct aoi__scratch *aoi__scratch_new(void)
+{
+    return mem_zalloc(sizeof(struct aoi__scratch));
+}
+
+void aoi__scratch_free(struct aoi__scratch *s)
+{
+    array_clear(&s->found);
+    array_clear(&s->kept);
+    array_clear(&s->come);
+    aoi_rows_clear(&s->enters);
+    aoi_rows_clear(&s->updates);
+    array_clear(&s->ranked);
+    array_clear(&s->since);
+    array_clear(&s->leave_id);
+    array_clear(&s->payload_id);
+    array_clear(&s->layers_id);
+    array_clear(&s->message_from);
+    array_clear(&s->layers);
+    array_clear(&s->payload_len);
+    array_clear(&s->enter_payload_len);
+    array_clear(&s->message_len);
+    array_clear(&s->payload);
+    array_clear(&s->enter_payload);
+    array_clear(&s->message);
+    free(s);
+}
+
+/* Takes bytes from the room; false: they do not fit. */
+static bool take_room(struct aoi__look *k, size_t bytes)
+{
+    if (bytes > k->room) return false;
+    k->room -= bytes;
+    return true;
+}
+
+static uint32_t blob_len(const struct aoi__blob *blob)
+{
+    return blob == NULL ? 0 : blob->len;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- leaves, updates */
+
+static void emit_leaves(struct aoi__look *k)
+{
+    struct aoi_space *space = k->space;
+    uint32_t leaves = k->p->told.n - k->s->kept.n;
+    k->s->leave_id.n = 0;
+    for (uint32_t i = 0; k->s->leave_id.n < leaves; i++) {
+        uint32_t slot = k->p->told.at[i] & AOI__TOLD_SLOT;
+        if (space->mark[slot] == AOI__SEEN(space)) continue;
+        *array_add(&k->s->leave_id) = space->hot[slot].id;
+        aoi__slot_untold(space, slot);
+    }
+    space->stats.leaves += k->s->leave_id.n;
+}
+
+/* Of the kept, those that changed since they were last due. What is not due now is flagged as late. */
+static void emit_updates(struct aoi__look *k)
+{
+    struct aoi_space *space = k->space;
+    struct aoi__scratch *s = k->s;
+    for (uint32_t i = 0; i < s->kept.n; i++) {
+        uint32_t slot = s->kept.at[i] & AOI__TOLD_SLOT;
+        bool late = space->hot[slot].stamp > k->p->served || (s->kept.at[i] & AOI__LATE);
+        s->kept.at[i] &= ~AOI__LATE;
+        if (!late || k->updates == AOI__UPDATES_NONE) continue;
+        if (aoi__look_due(k, slot))
+            aoi__row_set(&s->updates, s->updates.n++, &space->hot[slot], false);
+        else
+            s->kept.at[i] |= AOI__LATE, k->left = true;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- enters, state */
+
+/* A row with the full state; false: no room. */
+static bool emit_enter(struct aoi__look *k, uint32_t slot)
+{
+    struct aoi__scratch *s = k->s;
+    const struct aoi__hot *h = &k->space->hot[slot];
+    const struct aoi__blob *payload = k->space->cold[slot].payload;
+    uint32_t len = blob_len(payload);
+    if (!take_room(k, AOI_ENTER_BYTES + (size_t)len)) return false;
+    s->enters.layers[s->enters.n] = h->layers;
+    s->enter_payload.at[s->enters.n] = payload == NULL ? NULL : payload->at;
+    s->enter_payload_len.at[s->enters.n] = len;
+    aoi__row_set(&s->enters, s->enters.n++, h, false);
+    k->enter_payloads |= len > 0;
+    return true;
+}
+
+/* Enters for the slots, as far as there is room; those told are left in the list. */
+static void emit_enters(struct aoi__look *k, aoi__slots *slots)
+{
+    struct aoi__scratch *s = k->s;
+    size_t need = s->enters.n + slots->n;
+    aoi__rows_reserve(&s->enters, need);
+    array_reserve(&s->enter_payload, need);
+    array_reserve(&s->enter_payload_len, need);
+    uint32_t n = 0, all = slots->n;
+    while (n < all && emit_enter(k, slots->at[n])) n++;
+    slots->n = n;
+    k->left |= n < all;
+    for (uint32_t i = n; i < all; i++) k->space->mark[slots->at[i]] = 0; /* seen, but not in the view */
+}
+
+/* Payload and layers changes of the kept; a payload that does not fit is flagged as owed. */
+static void emit_state(struct aoi__look *k)
+{
+    struct aoi_space *space = k->space;
+    struct aoi__scratch *s = k->s;
+    uint32_t served = k->p->served;
+    for (uint32_t i = 0; i < s->kept.n; i++) {
+        uint32_t slot = s->kept.at[i] & AOI__TOLD_SLOT;
+        const struct aoi__cold *c = &space->cold[slot];
+        if (c->layers_stamp > served) {
+            *array_add(&s->layers_id) = space->hot[slot].id;
+            *array_add(&s->layers) = space->hot[slot].layers;
+        }
+        if (c->payload_stamp <= served && !(s->kept.at[i] & AOI__OWED)) continue;
+        uint32_t len = blob_len(c->payload);
+        if (!take_room(k, AOI_ENTER_BYTES + (size_t)len)) {
+            s->kept.at[i] |= AOI__OWED;
+            k->left = true;
+            continue;
+        }
+        s->kept.at[i] &= ~AOI__OWED;
+        *array_add(&s->payload_id) = space->hot[slot].id;
+        *array_add(&s->payload) = c->payload == NULL ? NULL : c->payload->at;
+        *array_add(&s->payload_len) = len;
+    }
+}
+
+/* A full delta restates the view: the kept are told again as enters, and those for which there is no room are not told. */
+static void restate(struct aoi__look *k)
+{
+    struct aoi__scratch *s = k->s;
+    uint32_t kept = s->kept.n;
+    s->leave_id.n = 0;
+    s->updates.n = 0;
+    for (uint32_t i = 0; i < kept; i++) s->kept.at[i] &= AOI__TOLD_SLOT; /* nothing is owed or late any more */
+    emit_enters(k, &s->kept);
+    for (uint32_t i = s->kept.n; i < kept; i++) aoi__slot_untold(k->space, s->kept.at[i]);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- messages */
+
+static bool looks_there(const struct aoi__look *k, const struct aoi__message *m)
+{
+    const struct aoi__player *p = k->p;
+    struct aoi__sight sight;
+    for (uint32_t i = 0; i <= p->units.n; i++) {
+        uint32_t watch = i < p->units.n ? p->units.at[i].watch : p->viewport;
+        if (watch == AOI__NONE) continue;
+        aoi__sight_init(&sight, k->space, &k->space->watches.at[watch], 0);
+        if (aoi__sight_touches(&sight, m->lo, m->hi)) return true;
+    }
+    return false;
+}
+
+static void emit_message(struct aoi__look *k, const struct aoi__message *m)
+{
+    struct aoi__scratch *s = k->s;
+    if (!take_room(k, AOI_ENTER_BYTES + (size_t)blob_len(m->body))) {
+        k->p->lost++;
+        return;
+    }
+    *array_add(&s->message_from) = m->from;
+    *array_add(&s->message) = m->body == NULL ? NULL : m->body->at;
+    *array_add(&s->message_len) = blob_len(m->body);
+}
+
+static bool sees_publisher(const struct aoi__look *k, const struct aoi__message *m)
+{
+    return m->slot != AOI__NONE && k->space->mark[m->slot] == AOI__SEEN(k->space);
+}
+
+/* Those posted to the player of which it sees the publisher, or the place. A full delta has none, and what has no room is lost. */
+static void emit_messages(struct aoi__look *k)
+{
+    struct aoi_space *space = k->space;
+    struct aoi__scratch *s = k->s;
+    uint32_t post = k->p->post;
+    s->message_from.n = s->message.n = s->message_len.n = 0;
+    if (k->p->full) {
+        k->p->lost += space->messages.n;
+        return;
+    }
+    /* with min_stay_ms the view may hold a publisher that is nowhere near: all messages are looked at, else those posted */
+    for (uint32_t i = 0; k->staying ? i < space->messages.n : post != AOI__NONE; i++) {
+        if (!k->staying) i = space->posts.at[post].message;
+        const struct aoi__message *m = &space->messages.at[i];
+        bool posted = post != AOI__NONE && space->posts.at[post].message == i;
+        if (posted) post = space->posts.at[post].next;
+        if (m->from != 0 ? sees_publisher(k, m) : posted && looks_there(k, m)) emit_message(k, m);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the view */
+
+/* When each of kept and come entered, where that matters. */
+static void remember_since(struct aoi__look *k)
+{
+    struct aoi__scratch *s = k->s;
+    struct aoi__player *p = k->p;
+    uint64_t now = k->info->now_ms + 1;
+    if (!k->staying) {
+        array_clear(&p->since);
+        return;
+    }
+    s->since.n = 0;
+    for (uint32_t i = 0; i < s->kept.n; i++) {
+        uint32_t at = k->space->told_at[s->kept.at[i] & AOI__TOLD_SLOT];
+        *array_add(&s->since) = at < p->since.n ? p->since.at[at] : 0;
+    }
+    for (uint32_t i = 0; i < s->come.n; i++) *array_add(&s->since) = now;
+    array_reserve(&p->since, s->since.n);
+    p->since.n = s->since.n;
+    if (s->since.n > 0) memcpy(p->since.at, s->since.at, s->since.n * sizeof *s->since.at);
+}
+
+/* The view becomes kept and come. */
+static void remember(struct aoi__look *k)
+{
+    struct aoi__scratch *s = k->s;
+    aoi__slots *told = &k->p->told;
+    uint32_t n = s->kept.n + s->come.n;
+    remember_since(k);
+    if (n > told->cap) array_reserve(told, (size_t)n + n / 4); /* a little more than now, so that it soon stops growing */
+    if (s->kept.n > 0) memcpy(told->at, s->kept.at, s->kept.n * sizeof *told->at);
+    if (s->come.n > 0) memcpy(told->at + s->kept.n, s->come.at, s->come.n * sizeof *told->at);
+    told->n = n;
+    for (uint32_t i = 0; i < s->come.n; i++) aoi__slot_told(k->space, s->come.at[i]);
+    k->space->stats.enters += s->enters.n;
+    k->space->stats.updates += s->updates.n;
+}
+
+static void deliver(struct aoi__look *k)
+{
+    struct aoi_space *space = k->space;
+    struct aoi__scratch *s = k->s;
+    struct aoi__player *p = k->p;
+    const struct aoi_sink *sink = &space->world->sink;
+    bool z = space->dims == 3, extra = space->set.extra;
+    size_t items = s->leave_id.n + s->enters.n + s->updates.n + s->payload_id.n + s->layers_id.n + s->message.n;
+    if (!p->full && items == 0) return;
+    struct aoi_delta delta = {
+        .space = space->id,
+        .flush = k->info->flush,
+        .tag = k->info->tag,
+        .time_us = k->info->time_us,
+        .player = p->id,
+        .seq = ++p->seq,
+        .owner = p->owner,
+        .full = p->full,
+        .leave_n = s->leave_id.n,
+        .leave_id = s->leave_id.at,
+        .enters = {.n = s->enters.n,
+                   .id = s->enters.id,
+                   .x = s->enters.x,
+                   .y = s->enters.y,
+                   .z = z ? s->enters.z : NULL,
+                   .extra = extra ? s->enters.extra : NULL,
+                   .layers = s->enters.layers,
+                   .payload = k->enter_payloads ? s->enter_payload.at : NULL,
+                   .payload_len = k->enter_payloads ? s->enter_payload_len.at : NULL},
+        .updates = {.n = s->updates.n,
+                    .id = s->updates.id,
+                    .x = s->updates.x,
+                    .y = s->updates.y,
+                    .z = z ? s->updates.z : NULL,
+                    .extra = extra ? s->updates.extra : NULL},
+        .payload_n = s->payload_id.n,
+        .payload_id = s->payload_id.at,
+        .payload = s->payload.at,
+        .payload_len = s->payload_len.at,
+        .layers_n = s->layers_id.n,
+        .layers_id = s->layers_id.at,
+        .layers = s->layers.at,
+        .message_n = s->message.n,
+        .message_from = s->message_from.at,
+        .message = s->message.at,
+        .message_len = s->message_len.at,
+        .messages_lost = p->lost,
+    };
+    p->full = false;
+    p->lost = 0;
+    space->stats.deltas++;
+    if (sink->deliver != NULL) sink->deliver(sink->ctx, &delta);
+}
+
+void aoi__emit(struct aoi__look *k, size_t room)
+{
+    struct aoi__scratch *s = k->s;
+    s->enters.n = 0;
+    s->payload_id.n = s->payload.n = s->payload_len.n = s->layers_id.n = s->layers.n = 0;
+    emit_leaves(k);
+    if ((k->updates == AOI__UPDATES_LATER || k->updates == AOI__UPDATES_NONE) && !k->p->full) emit_updates(k);
+    size_t must = AOI_DELTA_OVERHEAD + s->leave_id.n * sizeof(uint64_t) + s->updates.n * AOI_UPDATE_BYTES;
+    k->room = room > must ? room - must : 0;
+    if (k->p->full)
+        restate(k);
+    else if (k->flags & AOI__OWED || k->space->state_serial > k->p->served)
+        emit_state(k);
+    emit_enters(k, &s->come);
+    emit_messages(k);
+    remember(k);
+    deliver(k);
+}

@@ -1,0 +1,87 @@
+/* look.h: what the stages of one player's delta share: view.c gathers and compares, emit.c makes the columns. */
+#ifndef AOI_CORE_LOOK_H
+#define AOI_CORE_LOOK_H
+
+#include "core/rank.h"
+#include "core/space.h"
+
+/* Columns and lists of the delta that is being made; they grow and are kept, so that a warm flush allocates nothing. */
+struct aoi__scratch {
+    aoi__slots found;      /* what the index found for one watch */
+    aoi__slots kept, come; /* told and still seen, with their flags; seen and not told */
+    struct aoi_rows enters, updates;
+    ARRAY(struct aoi__ranked) ranked;
+    ARRAY(uint64_t) since; /* the next aoi__player.since */
+    ARRAY(uint64_t) leave_id, payload_id, layers_id, message_from;
+    ARRAY(uint32_t) layers, payload_len, enter_payload_len, message_len;
+    ARRAY(const void *) payload, enter_payload, message;
+};
+
+/* When the update columns are written. */
+enum aoi__updates {
+    AOI__UPDATES_NONE,   /* there are none: presence_only, a full delta */
+    AOI__UPDATES_INLINE, /* while sorting what was found: no rule can drop or delay what is kept */
+    AOI__UPDATES_TIERED, /* likewise, by tiers of even periods around one anchor */
+    AOI__UPDATES_LATER   /* when the view has been chosen */
+};
+
+struct aoi__look {
+    struct aoi_space *space;
+    struct aoi__scratch *s;
+    struct aoi__player *p;
+    const struct aoi_flush_info *info;
+    /* rules in force */
+    float margin;
+    uint32_t max_view, max_enter;
+    bool staying;
+    const struct aoi_tiers *tiers; /* NULL: everything at every flush */
+    bool even_periods;             /* all periods are powers of two */
+    double tier2[AOI_TIERS_MAX];   /* the tiers' distances, squared */
+    enum aoi__updates updates;
+    bool one_anchor;  /* the player has one unit, or else only a viewport: distances are to */
+    double anchor[3]; /* this */
+    /* what has come out */
+    uint32_t chosen_kept, chosen_come; /* so many at the head of kept and come are chosen: SHOW, include_self */
+    uint32_t flags;                    /* all flags of entries of the view */
+    float reach;                       /* only what is so near the anchor was gathered; 0: everything */
+    size_t room;                       /* bytes that enters, payload changes and messages may still take */
+    bool left;                         /* work is left for the next flush */
+    bool enter_payloads;
+};
+
+/* While a player is looked at, mark[slot] is TOLD + flags >> 30 for what it was told and does not see so far, SEEN for what it sees, HIDDEN for what it is not to see, told or
+ * not; anything less is none of these. */
+#define AOI__MARKS 8
+#define AOI__TOLD(space) ((space)->mark_serial - 7)
+#define AOI__SEEN(space) ((space)->mark_serial - 3)
+#define AOI__HIDDEN(space) ((space)->mark_serial - 2)
+#define AOI__FLAG_SHIFT 30
+
+/* view.c: fills kept and come by all rules before the rank. info: its now_ms counts. reach not 0: only with what is so near the only anchor. */
+void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach);
+/* Whether the entity's update is due at this flush. */
+bool aoi__look_due(const struct aoi__look *k, uint32_t slot);
+/* Squared distance to the nearest unit or the viewport's centre; INFINITY: there is neither. */
+double aoi__look_distance2(const struct aoi__look *k, uint32_t slot);
+double aoi__viewport_distance2(const struct aoi_space *space, const struct aoi__watch *viewport, const float pos[3]); /* to its centre */
+/* The rank of one that is seen. chosen: SHOW or include_self. */
+struct aoi__ranked aoi__look_ranked(const struct aoi__look *k, uint32_t entry, bool told, bool chosen);
+uint32_t aoi__look_period(const struct aoi__look *k, uint32_t slot); /* of its tier */
+uint32_t aoi__look_stay_left_ms(const struct aoi__look *k, uint64_t since);
+/* Whether the player watches anything: a viewport, or a unit of radius not 0. */
+bool aoi__look_watches(const struct aoi__look *k);
+
+/* emit.c: makes the delta from kept and come, remembers what was told, delivers. */
+void aoi__emit(struct aoi__look *k, size_t room);
+
+static inline void aoi__row_set(struct aoi_rows *rows, size_t i, const struct aoi__hot *h, bool flat)
+{
+    rows->id[i] = h->id;
+    rows->x[i] = h->pos[0];
+    rows->y[i] = h->pos[1];
+    if (flat) return;
+    rows->z[i] = h->pos[2];
+    rows->extra[i] = h->extra;
+}
+
+#endif

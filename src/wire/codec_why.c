@@ -1,0 +1,92 @@
+/* codec_why.c: the sentence that tells a person why a player sees an entity, or not. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "wire/codec_internal.h"
+
+struct sentence {
+    char *text;
+    size_t len; /* under CODEC__WHY_TEXT - 1 */
+};
+
+static void say(struct sentence *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct sentence *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(s->text + s->len, CODEC__WHY_TEXT - s->len, format, args);
+    va_end(args);
+    if (n > 0) s->len = s->len + (size_t)n < CODEC__WHY_TEXT ? s->len + (size_t)n : CODEC__WHY_TEXT - 1;
+}
+
+/* " (61.2 away, radius 50, appeal 10)". In which shape they decide is the space's affair, so that they are named, not added up. */
+static void say_numbers(struct sentence *s, const struct aoi_why *w)
+{
+    if (w->by_viewport)
+        say(s, " (%.7g from its centre", w->distance);
+    else
+        say(s, " (%.7g away, radius %.7g", w->distance, (double)w->radius);
+    if (w->appeal != 0) say(s, ", appeal %.7g", (double)w->appeal);
+    say(s, ")");
+}
+
+static void say_eye(struct sentence *s, const struct aoi_why *w)
+{
+    if (w->by_viewport)
+        say(s, "the viewport");
+    else
+        say(s, "unit %" PRIu64, w->unit);
+    say_numbers(s, w);
+}
+
+static void say_far(struct sentence *s, const struct aoi_why *w)
+{
+    if (w->by_viewport || w->unit == 0) {
+        say(s, "not seen: outside ");
+        struct aoi_why viewport = *w;
+        viewport.by_viewport = true;
+        say_eye(s, &viewport);
+    } else {
+        say(s, "not seen: out of every range, the nearest is ");
+        say_eye(s, w);
+    }
+    if (w->told && w->margin != 0) say(s, ", beyond the leave_margin of %.7g too", (double)w->margin);
+}
+
+static void say_rule(struct sentence *s, const struct aoi_why *w)
+{
+    switch (w->rule) {
+    case AOI_RULE_INCLUDE_SELF: say(s, "seen: a unit of the player's, subscribed with include_self"); break;
+    case AOI_RULE_SHOW: say(s, "seen: overridden with SHOW"); break;
+    case AOI_RULE_HIDE: say(s, "not seen: overridden with HIDE"); break;
+    case AOI_RULE_MASK:
+        say(s, "not seen: its layers 0x%" PRIx32 " and the player's mask 0x%" PRIx32 " have no bit in common", w->layers, w->mask);
+        break;
+    case AOI_RULE_RANGE:
+        say(s, w->by_viewport ? "seen: in " : "seen: in the range of ");
+        say_eye(s, w);
+        break;
+    case AOI_RULE_LEAVE_MARGIN:
+        say(s, "seen: told before, and still within the leave_margin of %.7g around ", (double)w->margin);
+        if (!w->by_viewport) say(s, "the range of ");
+        say_eye(s, w);
+        break;
+    case AOI_RULE_MIN_STAY: say(s, "seen: told so lately that min_stay_ms keeps it for another %" PRIu32 " ms", w->stay_left_ms); break;
+    case AOI_RULE_FAR: say_far(s, w); break;
+    case AOI_RULE_BLIND: say(s, "not seen: the player has neither a viewport nor a unit of a radius other than 0"); break;
+    case AOI_RULE_RANK: say(s, "not seen: rank %" PRIu32 " of a max_view of %" PRIu32 ", others come before it", w->rank, w->max_view); break;
+    case AOI_RULE_ENTER_BUDGET: say(s, "not seen yet: it waits for max_enter_per_flush, or for room on the connection"); break;
+    default: say(s, w->seen ? "seen" : "not seen"); break;
+    }
+}
+
+void codec__why_text(const struct aoi_why *why, char text[CODEC__WHY_TEXT])
+{
+    struct sentence s = {.text = text};
+    say_rule(&s, why);
+    if (why->max_view != 0 && why->rank != 0 && why->seen) say(&s, ", rank %" PRIu32 " of max_view %" PRIu32, why->rank, why->max_view);
+    if (why->seen && why->told && why->period > 1) say(&s, "; updated every %" PRIu32 " flushes", why->period);
+    if (why->seen && !why->told && why->rule != AOI_RULE_ENTER_BUDGET) say(&s, "; the next flush tells it");
+    if (!why->seen && why->told) say(&s, "; the next flush takes it away");
+}

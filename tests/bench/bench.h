@@ -1,0 +1,61 @@
+/* bench.h: what the workloads share: what they are, what was asked for, what was measured. */
+#ifndef AOI_BENCH_BENCH_H
+#define AOI_BENCH_BENCH_H
+
+#include "crowd.h"
+
+struct options;
+struct result;
+
+struct workload {
+    const char *name, *what;
+    uint32_t entities;
+    double side, radius, step;
+    uint32_t flushes;
+    double teleport;
+    bool mixed;
+    void (*run)(const struct options *o, struct result *out);
+};
+
+struct options {
+    const struct workload *workload;
+    enum aoi_index index;
+    uint32_t flushes; /* 0: the workload's */
+    double cell_size;
+    uint64_t seed;
+    bool json, presence;
+};
+
+/* What was measured; a report prints them in this order. */
+struct result {
+    const struct options *options;
+    uint32_t entities, players, flushes;
+    uint64_t pairs, enters, leaves, updates, moves;
+    double insert_s, subscribe_s, move_s, flush_s;
+    uint64_t allocations; /* by the measured flushes */
+    uint64_t rss_bytes;
+    double bytes_per_entity;                     /* MEM; 0: not measured */
+    double one_move_s, all_move_s, one_s, all_s; /* IDLE: a flush in which one or all moved, without and with the moves themselves */
+    uint32_t told_most;                          /* CROWD: the largest view that was ever told; 0: not measured */
+    double flush_median_s;                       /* 0: not measured */
+    /* Where two things are compared, in one run and in turn: what the figures are compared with. Ratios are medians of those of the rounds. */
+    const char *base; /* NULL: nothing */
+    double base_flush_median_s, flush_ratio, pair_ratio;
+    uint64_t base_updates, base_pairs;
+    uint64_t mismatches;
+};
+
+struct crowd_plan bench_plan(const struct options *o, uint32_t players);
+void bench_build(struct crowd *c, struct result *out);
+/* All move, then a flush, of which the time is returned. */
+double bench_round(struct crowd *c, struct result *out);
+void bench_take_counts(const struct crowd *c, struct result *out);
+double bench_median(double *values, uint32_t n); /* reorders them */
+
+/* rules.c, zoom.c */
+void bench_run_crowd(const struct options *o, struct result *out);
+void bench_run_lod(const struct options *o, struct result *out);
+void bench_run_appeal(const struct options *o, struct result *out);
+void bench_run_zoom(const struct options *o, struct result *out);
+
+#endif

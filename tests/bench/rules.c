@@ -1,0 +1,91 @@
+/* rules.c: workloads that measure what a rule of visibility costs or saves, beside the same without it. */
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "bench.h"
+
+void bench_run_crowd(const struct options *o, struct result *out)
+{
+    struct crowd c;
+    struct crowd_plan plan = bench_plan(o, o->workload->entities);
+    plan.max_view = 100;
+    crowd_init(&c, &plan);
+    bench_build(&c, out);
+    struct result warm_up = *out;
+    bench_round(&c, &warm_up);
+    c.enters = c.leaves = c.updates = c.deltas = 0;
+    double *flush = mem_alloc(o->flushes * sizeof *flush);
+    for (uint32_t f = 0; f < o->flushes; f++) {
+        flush[f] = bench_round(&c, out);
+        uint32_t most = crowd_largest_view(&c);
+        if (most > out->told_most) out->told_most = most;
+        if (f % (o->flushes / 4 + 1) == 0) crowd_check_views(&c, 25);
+    }
+    out->flush_median_s = bench_median(flush, o->flushes);
+    out->flushes = o->flushes;
+    out->rss_bytes = crowd_rss();
+    crowd_check_views(&c, 100);
+    crowd_check_mirrors(&c);
+    bench_take_counts(&c, out);
+    crowd_clear(&c);
+    free(flush);
+}
+
+/* The same walk with and without, a round of each in turn; who comes first changes. */
+static void compare(const struct options *o, const struct crowd_plan *with, const struct crowd_plan *without, struct result *out)
+{
+    struct crowd c[2];
+    struct result r[2] = {*out, *out};
+    double *flush[2], *ratio = mem_alloc(o->flushes * sizeof *ratio), *pair = mem_alloc(o->flushes * sizeof *pair);
+    for (int k = 0; k < 2; k++) {
+        crowd_init(&c[k], k == 0 ? with : without);
+        bench_build(&c[k], &r[k]);
+        struct result warm_up = r[k];
+        for (int i = 0; i < 2; i++) bench_round(&c[k], &warm_up);
+        c[k].enters = c[k].leaves = c[k].updates = c[k].deltas = 0;
+        flush[k] = mem_alloc(o->flushes * sizeof *flush[k]);
+    }
+    for (uint32_t f = 0; f < o->flushes; f++) {
+        for (uint32_t i = 0; i < 2; i++) flush[(f + i) % 2][f] = bench_round(&c[(f + i) % 2], &r[(f + i) % 2]);
+        ratio[f] = flush[0][f] / flush[1][f];
+        pair[f] = ratio[f] * (double)c[1].pairs_now / (double)c[0].pairs_now;
+    }
+    for (int k = 0; k < 2; k++) {
+        crowd_check_views(&c[k], 100);
+        crowd_check_mirrors(&c[k]);
+    }
+    *out = r[0];
+    out->flushes = o->flushes;
+    out->rss_bytes = crowd_rss();
+    out->flush_median_s = bench_median(flush[0], o->flushes);
+    out->base_flush_median_s = bench_median(flush[1], o->flushes);
+    out->flush_ratio = bench_median(ratio, o->flushes);
+    out->pair_ratio = bench_median(pair, o->flushes);
+    out->base_updates = c[1].updates;
+    out->base_pairs = r[1].pairs;
+    bench_take_counts(&c[0], out);
+    out->mismatches += c[1].mismatches;
+    for (int k = 0; k < 2; k++) {
+        crowd_clear(&c[k]);
+        free(flush[k]);
+    }
+    free(ratio);
+    free(pair);
+}
+
+void bench_run_lod(const struct options *o, struct result *out)
+{
+    struct crowd_plan plain = bench_plan(o, o->workload->entities), tiered = plain;
+    tiered.tiers = "15:1 30:2 *:4";
+    out->base = "W2";
+    compare(o, &tiered, &plain, out);
+}
+
+void bench_run_appeal(const struct options *o, struct result *out)
+{
+    struct crowd_plan plain = bench_plan(o, o->workload->entities), castles = plain;
+    castles.castles = 10;
+    castles.appeal = 2000;
+    out->base = "W3";
+    compare(o, &castles, &plain, out);
+}

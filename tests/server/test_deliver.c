@@ -1,0 +1,159 @@
+/* test_deliver.c: what the core's sink makes of observed and lost entities, without the core. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "rig.h"
+
+/* Fills the outbox with so many bytes that are no frames; rig_take() does not work until they are taken away. */
+static void stuff(struct session *s, size_t bytes)
+{
+    buf_reserve(&s->out.queue, bytes);
+    memset(s->out.queue.at + s->out.queue.end, 0, bytes);
+    s->out.queue.end += bytes;
+}
+
+static void observed_entities_go_to_their_owner_in_one_frame(void **state)
+{
+    struct rig *rig = *state;
+    struct session *a = &rig->session[0], *b = &rig->session[1];
+    struct aoi_sink sink = deliver_sink(&rig->deliver);
+    const uint64_t id[] = {5, 6, 7, 8};
+    const bool observed[] = {true, false, true, false};
+    rig_hello(rig, a);
+    rig_hello(rig, b);
+    assert_true(sink.observed(sink.ctx, b->owner, 3, id, observed, 4));
+    const struct codec_server_frame *f = rig_take(rig, b);
+    assert_int_equal(f->kind, CODEC_OBSERVED);
+    assert_int_equal(f->reply_to, 0);
+    assert_int_equal(f->u.observed.space, 3);
+    assert_int_equal(f->u.observed.observed_n, 2);
+    assert_int_equal(f->u.observed.observed[0], 5);
+    assert_int_equal(f->u.observed.observed[1], 7);
+    assert_int_equal(f->u.observed.unobserved_n, 2);
+    assert_int_equal(f->u.observed.unobserved[0], 6);
+    assert_int_equal(f->u.observed.unobserved[1], 8);
+    assert_true(rig_silent(a) && rig_silent(b));
+}
+
+static void observed_entities_that_fill_more_than_a_frame_go_in_several(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    struct aoi_sink sink = deliver_sink(&rig->deliver);
+    enum { N = 3000 };
+    static uint64_t id[N];
+    static bool observed[N];
+    for (size_t i = 0; i < N; i++) {
+        id[i] = UINT64_MAX - i;
+        observed[i] = i % 3 != 0;
+    }
+    rig->deliver.max_frame_bytes = 8192;
+    rig_hello(rig, s);
+    assert_true(sink.observed(sink.ctx, s->owner, UINT64_MAX, id, observed, N));
+    size_t yes = 0, no = 0, frames = 0;
+    for (; !rig_silent(s); frames++) {
+        size_t before = buf_len(&s->out.queue);
+        const struct codec_server_frame *f = rig_take(rig, s);
+        assert_true(before - buf_len(&s->out.queue) <= 8192);
+        for (size_t i = 0; i < f->u.observed.observed_n; i++) assert_true(observed[UINT64_MAX - f->u.observed.observed[i]]);
+        for (size_t i = 0; i < f->u.observed.unobserved_n; i++) assert_false(observed[UINT64_MAX - f->u.observed.unobserved[i]]);
+        yes += f->u.observed.observed_n;
+        no += f->u.observed.unobserved_n;
+    }
+    assert_int_equal(yes, 2000);
+    assert_int_equal(no, 1000);
+    assert_int_equal(frames, 3);
+}
+
+static void a_full_or_missing_connection_is_told_later_who_is_observed(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    struct aoi_sink sink = deliver_sink(&rig->deliver);
+    const uint64_t id = 5;
+    const bool observed = true;
+    rig_hello(rig, s);
+    assert_false(sink.observed(sink.ctx, s->owner + 1, 3, &id, &observed, 1));
+    stuff(s, 96000);
+    assert_false(sink.observed(sink.ctx, s->owner, 3, &id, &observed, 1));
+    assert_int_equal(outbox_bytes(&s->out), 96000);
+    buf_consume(&s->out.queue, 96000);
+    assert_true(sink.observed(sink.ctx, s->owner, 3, &id, &observed, 1));
+    assert_int_equal(rig_take(rig, s)->kind, CODEC_OBSERVED);
+    session_close(&rig->sessions, s, CLOSE_EOF);
+    assert_false(sink.observed(sink.ctx, s->owner, 3, &id, &observed, 1));
+}
+
+static void what_was_lost_waits_and_goes_in_one_frame_a_space(void **state)
+{
+    struct rig *rig = *state;
+    struct session *a = &rig->session[0], *b = &rig->session[1];
+    struct aoi_sink sink = deliver_sink(&rig->deliver);
+    rig_hello(rig, a);
+    rig_hello(rig, b);
+    sink.lost(sink.ctx, a->owner, 3, true, 50);
+    sink.lost(sink.ctx, a->owner, 3, false, 11);
+    sink.lost(sink.ctx, b->owner, 3, false, 12);
+    sink.lost(sink.ctx, a->owner, 4, false, 13);
+    sink.lost(sink.ctx, a->owner, 3, false, 10);
+    sink.lost(sink.ctx, b->owner + 7, 3, false, 1);
+    assert_true(rig_silent(a) && rig_silent(b));
+    deliver_waiting(&rig->deliver);
+    const struct codec_server_frame *f = rig_take(rig, a);
+    assert_int_equal(f->kind, CODEC_LOST);
+    assert_int_equal(f->u.lost.space, 3);
+    assert_int_equal(f->u.lost.entity_n, 2);
+    assert_int_equal(f->u.lost.entities[0], 10);
+    assert_int_equal(f->u.lost.entities[1], 11);
+    assert_int_equal(f->u.lost.player_n, 1);
+    assert_int_equal(f->u.lost.players[0], 50);
+    f = rig_take(rig, a);
+    assert_int_equal(f->u.lost.space, 4);
+    assert_int_equal(f->u.lost.entity_n, 1);
+    assert_int_equal(f->u.lost.player_n, 0);
+    f = rig_take(rig, b);
+    assert_int_equal(f->u.lost.entities[0], 12);
+    deliver_waiting(&rig->deliver);
+    assert_true(rig_silent(a) && rig_silent(b));
+}
+
+static void what_was_lost_is_told_whole_in_frames_that_fit(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    struct aoi_sink sink = deliver_sink(&rig->deliver);
+    rig->deliver.max_frame_bytes = 8192;
+    rig_hello(rig, s);
+    for (uint64_t i = 1; i <= 3000; i++) sink.lost(sink.ctx, s->owner, 3, i % 2 == 0, i);
+    deliver_waiting(&rig->deliver);
+    size_t entities = 0, players = 0, frames = 0;
+    for (; !rig_silent(s); frames++) {
+        size_t before = buf_len(&s->out.queue);
+        const struct codec_server_frame *f = rig_take(rig, s);
+        assert_true(before - buf_len(&s->out.queue) <= 8192);
+        entities += f->u.lost.entity_n;
+        players += f->u.lost.player_n;
+    }
+    assert_int_equal(entities, 1500);
+    assert_int_equal(players, 1500);
+    assert_int_equal(frames, 3);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(observed_entities_go_to_their_owner_in_one_frame),
+        TEST(observed_entities_that_fill_more_than_a_frame_go_in_several),
+        TEST(a_full_or_missing_connection_is_told_later_who_is_observed),
+        TEST(what_was_lost_waits_and_goes_in_one_frame_a_space),
+        TEST(what_was_lost_is_told_whole_in_frames_that_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
