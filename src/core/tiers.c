@@ -36,8 +36,9 @@ int aoi_tiers_parse(const char *text, struct aoi_tiers *tiers, const char **why)
     char copy[AOI_TIERS_TEXT], *rest = copy;
     *tiers = (struct aoi_tiers){.beyond = 1};
     *why = "update_tiers reads like 30:1 60:2 *:4";
-    if (strlen(text) >= sizeof copy) return AOI_EINVAL;
-    strcpy(copy, text);
+    size_t len = strlen(text);
+    if (len >= sizeof copy) return AOI_EINVAL;
+    memcpy(copy, text, len + 1);
     bool ended = false;
     for (char *word; (word = strtok_r(rest, " \t", &rest)) != NULL;) {
         bool beyond;

@@ -136,6 +136,7 @@ static inline __attribute__((always_inline)) void sort_rows(struct aoi__look *k,
 static void sort_found(struct aoi__look *k, const aoi__slots *found, uint64_t mask)
 {
     bool flat = k->space->dims == 2 && !k->space->set.extra;
+    if (found->n == 0) return;
     array_reserve(&k->s->come, k->s->come.n + found->n);
     switch (k->updates) {
     case AOI__UPDATES_INLINE:
@@ -318,7 +319,7 @@ void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player 
                             .reach = reach};
     s->kept.n = s->come.n = 0;
     s->updates.n = 0;
-    array_reserve(&s->kept, p->told.n);
+    array_reserve(&s->kept, (size_t)p->told.n + 1);        /* never NULL, to which C allows no offset to be added, not even 0 */
     aoi__rows_reserve(&s->updates, (size_t)p->told.n + 1); /* a row may be written and not counted */
     mark_told(k);
     find_anchor(k);

@@ -108,7 +108,7 @@ static void on_owner(struct rig *r, const char *text)
 {
     size_t used = strlen(r->owners);
     assert_true(used + strlen(text) < sizeof r->owners);
-    strcpy(r->owners + used, text);
+    memcpy(r->owners + used, text, strlen(text) + 1);
 }
 
 static void on_observed(void *ctx, aoi_owner owner, uint64_t id, bool observed)
