@@ -17,6 +17,7 @@ void aoi__scratch_free(struct aoi__scratch *s)
     aoi_rows_clear(&s->enters);
     aoi_rows_clear(&s->updates);
     array_clear(&s->ranked);
+    array_clear(&s->distance);
     array_clear(&s->since);
     array_clear(&s->leave_id);
     array_clear(&s->payload_id);

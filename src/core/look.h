@@ -11,6 +11,7 @@ struct aoi__scratch {
     aoi__slots kept, come; /* told and still seen, with their flags; seen and not told */
     struct aoi_rows enters, updates;
     ARRAY(struct aoi__ranked) ranked;
+    ARRAY(double) distance;
     ARRAY(uint64_t) since; /* the next aoi__player.since */
     ARRAY(uint64_t) leave_id, payload_id, layers_id, message_from;
     ARRAY(uint32_t) layers, payload_len, enter_payload_len, message_len;
@@ -59,6 +60,11 @@ struct aoi__look {
 
 /* view.c: fills kept and come by all rules before the rank. info: its now_ms counts. reach not 0: only with what is so near the only anchor. */
 void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach);
+/* A player's own setting or, where it has none, the space's. */
+uint32_t aoi__own_or(uint32_t own, uint32_t common);
+
+/* choose.c: looks, and leaves those in kept and come who are to be told. */
+void aoi__choose(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info);
 /* Whether the entity's update is due at this flush. */
 bool aoi__look_due(const struct aoi__look *k, uint32_t slot);
 /* Squared distance to the nearest unit or the viewport's centre; INFINITY: there is neither. */

@@ -3,7 +3,7 @@
  * A flush settles what was touched (entity.c), which marks the players that it may concern as dirty, and then looks at each dirty player:
  *   gather   what its units and its viewport see now, from the index, filtered by the exact rules and the mask;
  *   compare  with the view, that is, with what it was told, by a mark per slot: what was told may stay a little longer (leave_margin, min_stay_ms);
- *   choose   the best, where not everybody may be told (max_view, max_enter_per_flush);
+ *   choose   the best, where not everybody may be told: max_view, max_enter_per_flush (choose.c);
  *   emit     leaves, enters, updates, state changes and messages as columns, and make the view what was told (emit.c).
  * Updates are found by stamps: an entity whose stamp is later than the flush at which the player was last served has changed since. So a player that was
  * skipped catches up by the same code, with one larger delta.
@@ -36,20 +36,6 @@ static void mark_told(struct aoi__look *k)
     for (uint32_t i = 0; i < k->p->told.n; i++) space->told_at[k->p->told.at[i] & AOI__TOLD_SLOT] = i;
 }
 
-/* The period of the tier for a squared distance. */
-static uint32_t period_at(const struct aoi__look *k, double distance2)
-{
-    uint32_t i = 0;
-    while (i < k->tiers->n && distance2 > k->tier2[i]) i++;
-    return i < k->tiers->n ? k->tiers->at[i].period : k->tiers->beyond;
-}
-
-/* Whether flush number + id is a multiple of it. */
-static bool is_due(const struct aoi__look *k, uint64_t id, uint64_t period)
-{
-    return (k->info->flush % period + id % period) % period == 0;
-}
-
 /* The same for even periods around one anchor, as plain local numbers for the innermost loop: without a branch that could be guessed wrong, and without anything
  * that a store to the columns might be taken to change. */
 struct even_tiers {
@@ -80,14 +66,6 @@ static inline uint32_t due_even(const struct even_tiers *t, const struct aoi__ho
         low = (low & ~nearer) | (t->low[i] & nearer);
     }
     return ((t->flush + (uint32_t)h->id) & low) == 0;
-}
-
-static double anchor_distance2(const struct aoi__look *k, const float pos[3])
-{
-    double dx = (double)pos[0] - k->anchor[0], dy = (double)pos[1] - k->anchor[1], d = dx * dx + dy * dy;
-    if (k->space->dims == 2) return d;
-    double dz = (double)pos[2] - k->anchor[2];
-    return d + dz * dz;
 }
 
 #define WHATEVER ((uint64_t)1 << 32) /* in a mask: also what has none of its layers */
@@ -268,7 +246,7 @@ static void keep_staying(struct aoi__look *k)
     sort_found(k, found, p->set.mask);
 }
 
-static uint32_t own_or(uint32_t own, uint32_t common)
+uint32_t aoi__own_or(uint32_t own, uint32_t common)
 {
     return own != 0 ? own : common;
 }
@@ -313,8 +291,8 @@ void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player 
                             .p = p,
                             .info = info,
                             .margin = aoi__player_margin(space, p),
-                            .max_view = own_or(p->set.max_view, set->max_view),
-                            .max_enter = info->final ? 0 : own_or(p->set.max_enter_per_flush, set->max_enter_per_flush),
+                            .max_view = aoi__own_or(p->set.max_view, set->max_view),
+                            .max_enter = info->final ? 0 : aoi__own_or(p->set.max_enter_per_flush, set->max_enter_per_flush),
                             .staying = set->min_stay_ms > 0,
                             .reach = reach};
     s->kept.n = s->come.n = 0;
@@ -332,145 +310,13 @@ void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player 
     keep_staying(k);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- choose */
-
-#define NEARER 0.64 /* to the squared distance of what is told: as if it were 20 % nearer */
-
-double aoi__viewport_distance2(const struct aoi_space *space, const struct aoi__watch *viewport, const float pos[3])
-{
-    double d = 0;
-    for (uint32_t a = 0; a < space->dims; a++) {
-        double away = (double)pos[a] - ((double)viewport->base_lo[a] + (double)viewport->base_hi[a]) / 2;
-        d += away * away;
-    }
-    return d;
-}
-
-double aoi__look_distance2(const struct aoi__look *k, uint32_t slot)
-{
-    const struct aoi_space *space = k->space;
-    const float *pos = space->hot[slot].pos;
-    double best = INFINITY;
-    if (k->one_anchor) return anchor_distance2(k, pos);
-    for (uint32_t i = 0; i < k->p->units.n; i++) {
-        double d = aoi__distance2(pos, space->hot[space->watches.at[k->p->units.at[i].watch].slot].pos, space->dims);
-        if (d < best) best = d;
-    }
-    if (k->p->viewport == AOI__NONE) return best;
-    double d = aoi__viewport_distance2(space, &space->watches.at[k->p->viewport], pos);
-    return d < best ? d : best;
-}
-
-uint32_t aoi__look_period(const struct aoi__look *k, uint32_t slot)
-{
-    return k->tiers == NULL ? 1 : period_at(k, aoi__look_distance2(k, slot));
-}
-
-bool aoi__look_due(const struct aoi__look *k, uint32_t slot)
-{
-    return k->tiers == NULL || is_due(k, k->space->hot[slot].id, aoi__look_period(k, slot));
-}
-
-struct aoi__ranked aoi__look_ranked(const struct aoi__look *k, uint32_t entry, bool told, bool chosen)
-{
-    uint32_t slot = entry & AOI__TOLD_SLOT;
-    return (struct aoi__ranked){.distance2 = aoi__look_distance2(k, slot) * (told ? NEARER : 1),
-                                .id = k->space->hot[slot].id,
-                                .priority = k->space->priority_n > 0 ? k->space->cold[slot].priority : 0,
-                                .entry = entry,
-                                .told = told,
-                                .chosen = chosen};
-}
-
-static void rank_all(struct aoi__look *k, const aoi__slots *slots, uint32_t chosen, bool told)
-{
-    for (uint32_t i = 0; i < slots->n; i++) *array_add(&k->s->ranked) = aoi__look_ranked(k, slots->at[i], told, i < chosen);
-}
-
-/* kept and come become the first n of ranked; of come the chosen ones first. */
-static void take_ranked(struct aoi__look *k, uint32_t n)
-{
-    struct aoi__scratch *s = k->s;
-    s->kept.n = s->come.n = 0;
-    for (int chosen = 1; chosen >= 0; chosen--) {
-        if (chosen && k->chosen_kept + k->chosen_come == 0) continue;
-        for (uint32_t i = 0; i < n; i++) {
-            const struct aoi__ranked *r = &s->ranked.at[i];
-            if (r->chosen != chosen) continue;
-            aoi__slots *list = r->told ? &s->kept : &s->come;
-            list->at[list->n++] = r->entry;
-        }
-        if (chosen) k->chosen_kept = s->kept.n, k->chosen_come = s->come.n;
-    }
-    for (uint32_t i = n; i < s->ranked.n; i++)
-        k->space->mark[s->ranked.at[i].entry & AOI__TOLD_SLOT] = s->ranked.at[i].told ? AOI__TOLD(k->space) : 0;
-}
-
-/* Of all that is seen, the max_view best. False: what was not gathered, being further away than k->reach, may be among them. */
-static bool limit_view(struct aoi__look *k)
-{
-    struct aoi__scratch *s = k->s;
-    uint32_t n = k->max_view, seen = s->kept.n + s->come.n;
-    if (n == 0) return true;
-    if (seen <= n) {
-        k->p->reach = 0;
-        return k->reach == 0;
-    }
-    s->ranked.n = 0;
-    rank_all(k, &s->kept, k->chosen_kept, true);
-    rank_all(k, &s->come, k->chosen_come, false);
-    array_reserve(&s->kept, s->ranked.n);
-    array_reserve(&s->come, s->ranked.n);
-    aoi__rank_select(s->ranked.at, s->ranked.n, n);
-    double worst = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (!s->ranked.at[i].chosen && s->ranked.at[i].distance2 > worst) worst = s->ranked.at[i].distance2;
-    if (k->reach > 0 && worst > NEARER * (double)k->reach * (double)k->reach) return false;
-    /* next time look a little further than this time's worst could be told to lie: but not for few */
-    k->p->reach = seen > n + n / 4 ? (float)sqrt(worst / NEARER) * 1.05f : 0;
-    take_ranked(k, n);
-    return true;
-}
-
-/* Looks at a player of whom max_view takes only the nearest: mostly not further than it reached lately. (All that is further away ranks below, be it told or not.) */
-static void look_limited(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info)
-{
-    bool limited = own_or(p->set.max_view, space->set.max_view) > 0;
-    bool nearest = limited && p->units.n + (p->viewport != AOI__NONE) == 1 && space->priority_n == 0 && space->set.min_stay_ms == 0;
-    if (nearest && p->reach > 0) {
-        aoi__look(k, space, p, info, p->reach);
-        if (limit_view(k)) return;
-    }
-    aoi__look(k, space, p, info, 0);
-    limit_view(k);
-}
-
-/* Of the enters, the max_enter best; the others wait. A full delta is not bound by it. */
-static void limit_enters(struct aoi__look *k)
-{
-    struct aoi__scratch *s = k->s;
-    if (k->max_enter == 0 || s->come.n <= k->max_enter || k->p->full) return;
-    s->ranked.n = 0;
-    rank_all(k, &s->come, k->chosen_come, false);
-    aoi__rank_select(s->ranked.at, s->ranked.n, k->max_enter);
-    for (uint32_t i = 0; i < s->ranked.n; i++) {
-        if (i < k->max_enter)
-            s->come.at[i] = s->ranked.at[i].entry;
-        else
-            k->space->mark[s->ranked.at[i].entry] = 0;
-    }
-    s->come.n = k->max_enter;
-    k->left = true;
-}
-
 /* ------------------------------------------------------------------------------------------------------------- the flush */
 
 /* Tells one player what differs. Returns whether work is left for it. */
 static bool serve(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info)
 {
     struct aoi__look k;
-    look_limited(&k, space, p, info);
-    limit_enters(&k);
+    aoi__choose(&k, space, p, info);
     aoi__emit(&k, room);
     p->served = space->serial; /* also if work is left: enters that wait were not told, payloads and positions that wait are flagged in the view */
     return k.left;
