@@ -474,10 +474,10 @@ static void crosslist_resolve(struct aoi_space *space)
 
 static void crosslist_disturb(struct aoi_space *space, const float lo[3], const float hi[3])
 {
-    aoi__slots watches = {0};
-    crosslist_watching(space, lo, hi, &watches);
-    for (uint32_t i = 0; i < watches.n; i++) aoi__watch_dirty(space, watches.at[i]);
-    array_clear(&watches);
+    aoi__slots *watches = &space->found_watches;
+    watches->n = 0;
+    crosslist_watching(space, lo, hi, watches);
+    for (uint32_t i = 0; i < watches->n; i++) aoi__watch_dirty(space, watches->at[i]);
 }
 
 static void crosslist_scan(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *out)

@@ -64,7 +64,7 @@ static void post_watch(struct aoi_space *space, uint32_t watch, uint32_t message
 }
 
 /* Whose view may hold the publisher: who watches where it is, is shown it, or has it as a unit. (Who keeps it for min_stay_ms, wherever it is, is found by emit.c.) */
-static void post_publisher(struct aoi_space *space, uint32_t message, aoi__slots *watches)
+static void post_publisher(struct aoi_space *space, uint32_t message)
 {
     const struct aoi__message *m = &space->messages.at[message];
     const struct aoi__cold *c = &space->cold[m->slot];
@@ -73,7 +73,7 @@ static void post_publisher(struct aoi_space *space, uint32_t message, aoi__slots
         lo[a] = space->hot[m->slot].pos[a] - c->appeal;
         hi[a] = space->hot[m->slot].pos[a] + c->appeal;
     }
-    space->ops->watching(space, lo, hi, watches);
+    space->ops->watching(space, lo, hi, &space->found_watches);
     if (c->watch != AOI__NONE) post_watch(space, c->watch, message);
     if (c->flags & AOI__SHOWN) {
         const struct aoi__shown *shown = &space->shown.at[idmap_get(&space->shown_map, m->from)];
@@ -83,17 +83,16 @@ static void post_publisher(struct aoi_space *space, uint32_t message, aoi__slots
 
 void aoi__messages_post(struct aoi_space *space)
 {
-    aoi__slots watches = {0};
+    aoi__slots *watches = &space->found_watches;
     for (uint32_t i = 0; i < space->messages.n; i++) {
         const struct aoi__message *m = &space->messages.at[i];
-        watches.n = 0;
+        watches->n = 0;
         if (m->slot != AOI__NONE)
-            post_publisher(space, i, &watches);
+            post_publisher(space, i);
         else if (m->from == 0)
-            space->ops->watching(space, m->lo, m->hi, &watches);
-        for (uint32_t w = 0; w < watches.n; w++) post_watch(space, watches.at[w], i);
+            space->ops->watching(space, m->lo, m->hi, watches);
+        for (uint32_t w = 0; w < watches->n; w++) post_watch(space, watches->at[w], i);
     }
-    array_clear(&watches);
 }
 
 void aoi__messages_clear(struct aoi_space *space)

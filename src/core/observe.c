@@ -29,54 +29,46 @@ static bool is_observed(const struct aoi_space *space, uint32_t slot)
     return strangers > 0;
 }
 
-struct report {
-    aoi_owner owner;
-    uint32_t slot;
-};
-
 static int by_owner(const void *a, const void *b)
 {
-    const struct report *p = a, *q = b;
+    const struct aoi__report *p = a, *q = b;
     if (p->owner != q->owner) return p->owner < q->owner ? -1 : 1;
     return p->slot < q->slot ? -1 : p->slot > q->slot;
 }
 
-/* What changed of one owner's entities; false: not now. */
-static bool tell_owner(struct aoi_space *space, const struct report *reports, uint32_t n)
+/* What changed of one owner's entities, reports[from .. to); false: not now. */
+static bool tell_owner(struct aoi_space *space, uint32_t from, uint32_t to)
 {
     const struct aoi_sink *sink = &space->world->sink;
-    uint64_t *id = mem_alloc(n * sizeof *id);
-    bool *now = mem_alloc(n * sizeof *now);
-    for (uint32_t i = 0; i < n; i++) {
-        id[i] = space->hot[reports[i].slot].id;
-        now[i] = !(space->cold[reports[i].slot].flags & AOI__OBSERVED);
+    const struct aoi__report *r = space->reports.at;
+    space->report_id.n = space->report_observed.n = 0;
+    for (uint32_t i = from; i < to; i++) {
+        *array_add(&space->report_id) = space->hot[r[i].slot].id;
+        *array_add(&space->report_observed) = !(space->cold[r[i].slot].flags & AOI__OBSERVED);
     }
-    bool took = sink->observed == NULL || sink->observed(sink->ctx, reports[0].owner, space->id, id, now, n);
-    for (uint32_t i = 0; i < n && took; i++) space->cold[reports[i].slot].flags ^= AOI__OBSERVED;
-    free(id);
-    free(now);
+    bool took = sink->observed == NULL ||
+                sink->observed(sink->ctx, r[from].owner, space->id, space->report_id.at, space->report_observed.at, to - from);
+    for (uint32_t i = from; i < to && took; i++) space->cold[r[i].slot].flags ^= AOI__OBSERVED;
     return took;
 }
 
 bool aoi__observe_tell(struct aoi_space *space)
 {
-    ARRAY(struct report) reports = {0};
-    if (space->observe_check.n == 0) return false;
+    space->reports.n = 0;
     for (uint32_t i = 0; i < space->observe_check.n; i++) {
         uint32_t slot = space->observe_check.at[i];
         struct aoi__cold *c = &space->cold[slot];
         if (!(c->flags & AOI__OBSERVE_CHECK)) continue; /* removed, or stood there twice */
         c->flags &= ~(uint32_t)AOI__OBSERVE_CHECK;
         if (!(c->flags & AOI__REPORT) || is_observed(space, slot) == ((c->flags & AOI__OBSERVED) != 0)) continue;
-        *array_add(&reports) = (struct report){.owner = c->owner, .slot = slot};
+        *array_add(&space->reports) = (struct aoi__report){.owner = c->owner, .slot = slot};
     }
     space->observe_check.n = 0;
-    if (reports.n > 0) qsort(reports.at, reports.n, sizeof *reports.at, by_owner);
-    for (uint32_t i = 0, end; i < reports.n; i = end) {
-        for (end = i + 1; end < reports.n && reports.at[end].owner == reports.at[i].owner;) end++;
-        if (tell_owner(space, &reports.at[i], end - i)) continue;
-        for (uint32_t k = i; k < end; k++) aoi__observe_check(space, reports.at[k].slot);
+    if (space->reports.n > 1) qsort(space->reports.at, space->reports.n, sizeof *space->reports.at, by_owner);
+    for (uint32_t i = 0, end; i < space->reports.n; i = end) {
+        for (end = i + 1; end < space->reports.n && space->reports.at[end].owner == space->reports.at[i].owner;) end++;
+        if (tell_owner(space, i, end)) continue;
+        for (uint32_t k = i; k < end; k++) aoi__observe_check(space, space->reports.at[k].slot);
     }
-    array_clear(&reports);
     return space->observe_check.n > 0;
 }

@@ -28,6 +28,10 @@ void aoi__space_free(struct aoi_space *space)
     array_clear(&space->messages);
     array_clear(&space->posts);
     array_clear(&space->observe_check);
+    array_clear(&space->found_watches);
+    array_clear(&space->reports);
+    array_clear(&space->report_id);
+    array_clear(&space->report_observed);
     for (uint32_t i = 0; i < space->shown.n; i++) array_clear(&space->shown.at[i].players);
     array_clear(&space->shown);
     idmap_clear(&space->shown_map);

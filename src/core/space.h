@@ -124,6 +124,12 @@ struct aoi__post {
     uint32_t message, next;
 };
 
+/* An entity of which its owner is to be told that it is observed, or no longer. */
+struct aoi__report {
+    aoi_owner owner;
+    uint32_t slot;
+};
+
 /* Players that have a SHOW override for an id. */
 struct aoi__shown {
     uint64_t id;
@@ -180,7 +186,11 @@ struct aoi_space {
 
     ARRAY(struct aoi__message) messages; /* of this window */
     ARRAY(struct aoi__post) posts;
-    aoi__slots observe_check; /* slots of which it may have changed whether they are observed */
+    aoi__slots observe_check;          /* slots of which it may have changed whether they are observed */
+    aoi__slots found_watches;          /* scratch: what ops->watching() found */
+    ARRAY(struct aoi__report) reports; /* scratch of observe.c, like the two below */
+    ARRAY(uint64_t) report_id;
+    ARRAY(bool) report_observed;
 
     ARRAY(struct aoi__owned) owned;
     struct idmap owned_map; /* owner -> index in owned */

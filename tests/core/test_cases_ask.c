@@ -331,6 +331,32 @@ CASE(a_cast_costs_nothing_to_those_who_do_not_see_it)
     aoi_world_free(h.world);
 }
 
+CASE(a_warm_flush_with_casts_castles_overrides_and_observed_allocates_nothing)
+{
+    enum { N = 300 };
+    const struct aoi_settings set = {.max_view = 40, .max_enter_per_flush = 30, .leave_margin = 3, .min_stay_ms = 20, .tiers = {.beyond = 2}};
+    struct herd h;
+    herd_init(&h, r->index, N, 100, 15, &set);
+    for (uint64_t id = 1; id <= N; id++) {
+        struct aoi_entity e = {.id = id, .radius = 15, .appeal = id % 30 == 0 ? 50 : 0, .report_observed = id % 3 == 0, .priority = (uint32_t)id % 4};
+        assert_int_equal(aoi_entity_add(h.space, 1, AOI_ADD_UPSERT, &e), AOI_OK);
+        if (id > 100) continue;
+        assert_int_equal(aoi_player_override(h.space, 1, id, id + 1, AOI_OVERRIDE_SHOW), AOI_OK);
+        assert_int_equal(aoi_player_override(h.space, 1, id, id + 2, AOI_OVERRIDE_HIDE), AOI_OK);
+    }
+    unsigned long long allocations = 0;
+    for (uint32_t i = 0; i < 40; i++) {
+        herd_move(&h, i % 8, 100); /* the same eight scenes again and again */
+        for (uint64_t id = 1; id <= 20; id++) assert_int_equal(aoi_publish_from(h.space, 1, id * 7, "bang", 4), AOI_OK);
+        if (i % 8 == 4) assert_int_equal(aoi_resync(h.space, 1, 0), AOI_OK);
+        unsigned long long before = mem_alloc_count();
+        herd_flush(&h, 1000 + i * 10);
+        if (i >= 24) allocations += mem_alloc_count() - before;
+    }
+    assert_int_equal(allocations, 0);
+    aoi_world_free(h.world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +370,7 @@ int main(void)
         cmocka_unit_test(two_thousand_in_a_crowd_with_max_view_tell_a_hundred_each_and_allocate_nothing),
         cmocka_unit_test(choosing_the_best_of_a_crowd_costs_what_the_crowd_numbers_in_any_order),
         cmocka_unit_test(a_cast_costs_nothing_to_those_who_do_not_see_it),
+        cmocka_unit_test(a_warm_flush_with_casts_castles_overrides_and_observed_allocates_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
