@@ -62,16 +62,75 @@ static void emit_leaves(struct aoi__look *k)
     space->stats.leaves += k->s->leave_id.n;
 }
 
+/* Tiers of even periods around one anchor, as plain numbers for the innermost loop: nothing that a store to the columns might be taken to change. */
+struct even_tiers {
+    uint32_t n, flush, low[AOI_TIERS_MAX], beyond; /* low: period - 1 */
+    double anchor[3], tier2[AOI_TIERS_MAX];
+};
+
+static struct even_tiers even_tiers_of(const struct aoi__look *k)
+{
+    struct even_tiers t = {.n = k->tiers->n, .flush = (uint32_t)k->info->flush, .beyond = k->tiers->beyond - 1};
+    memcpy(t.anchor, k->anchor, sizeof t.anchor); /* z is 0 in 2D, as it is of every position */
+    memcpy(t.tier2, k->tier2, sizeof t.tier2);
+    for (uint32_t i = 0; i < t.n; i++) t.low[i] = k->tiers->at[i].period - 1;
+    return t;
+}
+
+/* 1 or 0. */
+static inline uint32_t due_even(const struct even_tiers *t, const struct aoi__hot *h, bool flat)
+{
+    double dx = (double)h->pos[0] - t->anchor[0], dy = (double)h->pos[1] - t->anchor[1], d = dx * dx + dy * dy;
+    if (!flat) {
+        double dz = (double)h->pos[2] - t->anchor[2];
+        d += dz * dz;
+    }
+    uint32_t low = t->beyond;
+    for (uint32_t i = t->n; i-- > 0;) {
+        uint32_t nearer = -(uint32_t)(d <= t->tier2[i]);
+        low = (low & ~nearer) | (t->low[i] & nearer);
+    }
+    return ((t->flush + (uint32_t)h->id) & low) == 0;
+}
+
+/* Without a branch that could be guessed wrong: every row is written, and kept if it is late and due. */
+static inline __attribute__((always_inline)) void tiered_rows(struct aoi__look *k, bool flat)
+{
+    const struct even_tiers tiers = even_tiers_of(k);
+    const struct aoi__hot *hot = k->space->hot;
+    struct aoi_rows updates = k->s->updates;
+    uint32_t *kept = k->s->kept.at, n = k->s->kept.n, served = k->p->served, left = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t entry = kept[i];
+        const struct aoi__hot *h = &hot[entry & AOI__TOLD_SLOT];
+        uint32_t late = (h->stamp > served) | ((entry & AOI__LATE) != 0), due = due_even(&tiers, h, flat), waits = late & ~due;
+        aoi__row_set(&updates, updates.n, h, flat);
+        updates.n += late & due;
+        kept[i] = (entry & ~AOI__LATE) | waits * AOI__LATE;
+        left |= waits;
+    }
+    k->s->updates.n = updates.n;
+    k->left |= left != 0;
+}
+
 /* Of the kept, those that changed since they were last due. What is not due now is flagged as late. */
 static void emit_updates(struct aoi__look *k)
 {
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
+    bool flat = space->dims == 2 && !space->set.extra, even = k->tiers != NULL && k->one_anchor && k->even_periods;
+    if (even && !k->p->set.presence_only) {
+        if (flat)
+            tiered_rows(k, true);
+        else
+            tiered_rows(k, false);
+        return;
+    }
     for (uint32_t i = 0; i < s->kept.n; i++) {
         uint32_t slot = s->kept.at[i] & AOI__TOLD_SLOT;
         bool late = space->hot[slot].stamp > k->p->served || (s->kept.at[i] & AOI__LATE);
         s->kept.at[i] &= ~AOI__LATE;
-        if (!late || k->updates == AOI__UPDATES_NONE) continue;
+        if (!late || k->p->set.presence_only) continue;
         if (aoi__look_due(k, slot))
             aoi__row_set(&s->updates, s->updates.n++, &space->hot[slot], false);
         else
@@ -303,7 +362,7 @@ void aoi__emit(struct aoi__look *k, size_t room)
     s->enters.n = 0;
     s->payload_id.n = s->payload.n = s->payload_len.n = s->layers_id.n = s->layers.n = 0;
     emit_leaves(k);
-    if ((k->updates == AOI__UPDATES_LATER || k->updates == AOI__UPDATES_NONE) && !k->p->full) emit_updates(k);
+    if (!k->inline_updates && !k->p->full) emit_updates(k);
     size_t must = AOI_DELTA_OVERHEAD + s->leave_id.n * sizeof(uint64_t) + s->updates.n * AOI_UPDATE_BYTES;
     k->room = room > must ? room - must : 0;
     if (k->p->full)

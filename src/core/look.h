@@ -18,14 +18,6 @@ struct aoi__scratch {
     ARRAY(const void *) payload, enter_payload, message;
 };
 
-/* When the update columns are written. */
-enum aoi__updates {
-    AOI__UPDATES_NONE,   /* there are none: presence_only, a full delta */
-    AOI__UPDATES_INLINE, /* while sorting what was found: no rule can drop or delay what is kept */
-    AOI__UPDATES_TIERED, /* likewise, by tiers of even periods around one anchor */
-    AOI__UPDATES_LATER   /* when the view has been chosen */
-};
-
 struct aoi__look {
     struct aoi_space *space;
     struct aoi__scratch *s;
@@ -38,9 +30,9 @@ struct aoi__look {
     const struct aoi_tiers *tiers; /* NULL: everything at every flush */
     bool even_periods;             /* all periods are powers of two */
     double tier2[AOI_TIERS_MAX];   /* the tiers' distances, squared */
-    enum aoi__updates updates;
-    bool one_anchor;  /* the player has one unit, or else only a viewport: distances are to */
-    double anchor[3]; /* this */
+    bool inline_updates;           /* the update columns are written while sorting: no rule can drop or delay what is kept */
+    bool one_anchor;               /* the player has one unit, or else only a viewport: distances are to */
+    double anchor[3];              /* this */
     /* what has come out */
     uint32_t chosen_kept, chosen_come; /* so many at the head of kept and come are chosen: SHOW, include_self */
     uint32_t flags;                    /* all flags of entries of the view */

@@ -36,52 +36,19 @@ static void mark_told(struct aoi__look *k)
     for (uint32_t i = 0; i < k->p->told.n; i++) space->told_at[k->p->told.at[i] & AOI__TOLD_SLOT] = i;
 }
 
-/* The same for even periods around one anchor, as plain local numbers for the innermost loop: without a branch that could be guessed wrong, and without anything
- * that a store to the columns might be taken to change. */
-struct even_tiers {
-    uint32_t n, flush, low[AOI_TIERS_MAX], beyond; /* low: period - 1 */
-    double anchor[3], tier2[AOI_TIERS_MAX];
-};
-
-static struct even_tiers even_tiers_of(const struct aoi__look *k)
-{
-    struct even_tiers t = {.n = k->tiers->n, .flush = (uint32_t)k->info->flush, .beyond = k->tiers->beyond - 1};
-    memcpy(t.anchor, k->anchor, sizeof t.anchor); /* z is 0 in 2D, as it is of every position */
-    memcpy(t.tier2, k->tier2, sizeof t.tier2);
-    for (uint32_t i = 0; i < t.n; i++) t.low[i] = k->tiers->at[i].period - 1;
-    return t;
-}
-
-/* 1 or 0. */
-static inline uint32_t due_even(const struct even_tiers *t, const struct aoi__hot *h, bool flat)
-{
-    double dx = (double)h->pos[0] - t->anchor[0], dy = (double)h->pos[1] - t->anchor[1], d = dx * dx + dy * dy;
-    if (!flat) {
-        double dz = (double)h->pos[2] - t->anchor[2];
-        d += dz * dz;
-    }
-    uint32_t low = t->beyond;
-    for (uint32_t i = t->n; i-- > 0;) {
-        uint32_t nearer = -(uint32_t)(d <= t->tier2[i]);
-        low = (low & ~nearer) | (t->low[i] & nearer);
-    }
-    return ((t->flush + (uint32_t)h->id) & low) == 0;
-}
-
 #define WHATEVER ((uint64_t)1 << 32) /* in a mask: also what has none of its layers */
 
 /* Sorts slots that are seen into kept and come; each slot once, however many watches found it. Where no rule can drop them any more, kept ones that changed
  * since the player was served are written into the update columns at once, while they are in the cache. flat: neither z nor extra is wanted. */
-static inline __attribute__((always_inline)) void sort_rows(struct aoi__look *k, const uint32_t *found, uint32_t n, uint64_t mask,
-                                                            enum aoi__updates mode, bool flat)
+static inline __attribute__((always_inline)) void sort_rows(struct aoi__look *k, const uint32_t *found, uint32_t n, uint64_t mask, bool update,
+                                                            bool flat)
 {
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
     const struct aoi__hot *hot = space->hot;
     struct aoi_rows updates = s->updates; /* a copy, so that stores to the columns do not make the compiler reload it */
-    const struct even_tiers tiers = mode == AOI__UPDATES_TIERED ? even_tiers_of(k) : (struct even_tiers){.n = 0};
     uint32_t *mark = space->mark, *kept = s->kept.at + s->kept.n, *come = s->come.at + s->come.n;
-    uint32_t served = k->p->served, told = AOI__TOLD(space), seen = AOI__SEEN(space), left = 0;
+    uint32_t served = k->p->served, told = AOI__TOLD(space), seen = AOI__SEEN(space);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t slot = found[i], was = mark[slot];
         const struct aoi__hot *h = &hot[slot];
@@ -91,47 +58,26 @@ static inline __attribute__((always_inline)) void sort_rows(struct aoi__look *k,
             *come++ = slot;
             continue;
         }
-        uint32_t entry = slot | (was - told) << AOI__FLAG_SHIFT;
-        if (mode == AOI__UPDATES_INLINE || mode == AOI__UPDATES_TIERED) {
-            uint32_t late = h->stamp > served, due = 1;
-            if (mode == AOI__UPDATES_TIERED) {
-                late |= (entry & AOI__LATE) != 0;
-                due = due_even(&tiers, h, flat);
-                entry = (entry & ~AOI__LATE) | (late & ~due & 1) * AOI__LATE;
-                left |= late & ~due;
-            }
-            aoi__row_set(&updates, updates.n, h, flat);
-            updates.n += late & due;
-        }
-        *kept++ = entry;
+        *kept++ = slot | (was - told) << AOI__FLAG_SHIFT;
+        if (!update) continue;
+        aoi__row_set(&updates, updates.n, h, flat);
+        updates.n += h->stamp > served;
     }
     s->updates.n = updates.n;
     s->kept.n = (uint32_t)(kept - s->kept.at);
     s->come.n = (uint32_t)(come - s->come.at);
-    k->left |= left & 1;
 }
 
 static void sort_found(struct aoi__look *k, const aoi__slots *found, uint64_t mask)
 {
-    bool flat = k->space->dims == 2 && !k->space->set.extra;
     if (found->n == 0) return;
     array_reserve(&k->s->come, k->s->come.n + found->n);
-    switch (k->updates) {
-    case AOI__UPDATES_INLINE:
-        if (flat)
-            sort_rows(k, found->at, found->n, mask, AOI__UPDATES_INLINE, true);
-        else
-            sort_rows(k, found->at, found->n, mask, AOI__UPDATES_INLINE, false);
-        break;
-    case AOI__UPDATES_TIERED:
-        if (flat)
-            sort_rows(k, found->at, found->n, mask, AOI__UPDATES_TIERED, true);
-        else
-            sort_rows(k, found->at, found->n, mask, AOI__UPDATES_TIERED, false);
-        break;
-    case AOI__UPDATES_NONE:
-    case AOI__UPDATES_LATER: sort_rows(k, found->at, found->n, mask, AOI__UPDATES_LATER, true); break;
-    }
+    if (!k->inline_updates)
+        sort_rows(k, found->at, found->n, mask, false, true);
+    else if (k->space->dims == 2 && !k->space->set.extra)
+        sort_rows(k, found->at, found->n, mask, true, true);
+    else
+        sort_rows(k, found->at, found->n, mask, true, false);
 }
 
 static bool is_told(const struct aoi_space *space, uint32_t slot)
@@ -274,14 +220,6 @@ static void find_tiers(struct aoi__look *k)
     }
 }
 
-static enum aoi__updates when_to_update(const struct aoi__look *k)
-{
-    if (k->p->set.presence_only || k->p->full) return AOI__UPDATES_NONE; /* a full delta tells everything anyway */
-    if (k->max_view > 0) return AOI__UPDATES_LATER;
-    if (k->tiers != NULL) return k->one_anchor && k->even_periods ? AOI__UPDATES_TIERED : AOI__UPDATES_LATER;
-    return k->flags & AOI__LATE ? AOI__UPDATES_LATER : AOI__UPDATES_INLINE;
-}
-
 void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach)
 {
     struct aoi__scratch *s = space->scratch;
@@ -302,7 +240,7 @@ void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player 
     mark_told(k);
     find_anchor(k);
     find_tiers(k);
-    k->updates = when_to_update(k);
+    k->inline_updates = !p->set.presence_only && !p->full && k->max_view == 0 && k->tiers == NULL && !(k->flags & AOI__LATE);
     gather_chosen(k);
     mark_hidden(k);
     for (uint32_t i = 0; i < p->units.n; i++) gather_watch(k, p->units.at[i].watch);
