@@ -1,57 +1,15 @@
 /* test_cases.c: faults that such systems had, played against the daemon through the wire, on both indexes.
  *
  * The rig: a 2D box space with cells of 32, player 1 subscribed to unit 100 at (0,0), radius 10. The mover and the player are on two connections. */
-#include "harness.h"
+#include "stage.h"
 
 #include <math.h>
 #include <string.h>
 
-#define SPACE 1
-#define P 1
-#define U 100
-
-static struct rig rig;
-static struct client *mover, *eye;
-
 static void begin(uint32_t index)
 {
-    rig_start(&rig, NULL);
-    mover = rig_client(&rig);
-    eye = rig_client(&rig);
-    make_space(mover, SPACE, index);
-    add(mover, SPACE, U, 0, 0, 10);
-    client_ok(mover);
-    libaoi_subscribe(eye->c, SPACE, P, U, false);
-    client_ok(eye);
-    flush(mover, SPACE, eye);
-    expect_told(eye, SPACE, P, "");
+    stage_start_watched(NULL, index);
 }
-
-static void told_after_flush(const char *text)
-{
-    flush(mover, SPACE, eye);
-    expect_told(eye, SPACE, P, text);
-}
-
-typedef void body(void);
-
-static void on_both_indexes(body *run)
-{
-    for (uint32_t index = LIBAOI_GRID; index <= LIBAOI_CROSSLIST; index++) {
-        begin(index);
-        run();
-        rig_stop(&rig);
-    }
-}
-
-#define CASE(name)                    \
-    static void name##_body(void);    \
-    static void name(void **state)    \
-    {                                 \
-        (void)state;                  \
-        on_both_indexes(name##_body); \
-    }                                 \
-    static void name##_body(void)
 
 /* row 1 */
 CASE(there_and_back_within_one_window_is_nothing)

@@ -1,56 +1,14 @@
 /* test_casts.c: messages to those who see where they come from, and notices to those who own what is seen. */
-#include "harness.h"
+#include "stage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SPACE 1
-#define P 1
-#define U 100
-
-static struct rig rig;
-static struct client *mover, *eye;
-
-static void begin(uint32_t index, const char *const *options)
+static void begin(uint32_t index)
 {
-    rig_start(&rig, options);
-    mover = rig_client(&rig);
-    eye = rig_client(&rig);
-    make_space(mover, SPACE, index);
-    add(mover, SPACE, U, 0, 0, 10);
-    client_ok(mover);
-    libaoi_subscribe(eye->c, SPACE, P, U, false);
-    client_ok(eye);
-    flush(mover, SPACE, eye);
-    expect_told(eye, SPACE, P, "");
+    stage_start_watched(NULL, index);
 }
-
-static void told_after_flush(const char *text)
-{
-    flush(mover, SPACE, eye);
-    expect_told(eye, SPACE, P, text);
-}
-
-typedef void body(void);
-
-static void on_both_indexes(body *run)
-{
-    for (uint32_t index = LIBAOI_GRID; index <= LIBAOI_CROSSLIST; index++) {
-        begin(index, NULL);
-        run();
-        rig_stop(&rig);
-    }
-}
-
-#define CASE(name)                    \
-    static void name##_body(void);    \
-    static void name(void **state)    \
-    {                                 \
-        (void)state;                  \
-        on_both_indexes(name##_body); \
-    }                                 \
-    static void name##_body(void)
 
 CASE(who_sees_the_entity_gets_the_message_behind_everything_else_and_in_order)
 {
@@ -151,7 +109,7 @@ static void messages_that_fit_no_frame_together_come_in_parts_and_in_order(void 
 {
     (void)state;
     static char bytes[4096];
-    begin(LIBAOI_GRID, (const char *const[]){"max_frame_bytes=8KiB", NULL});
+    stage_start_watched((const char *const[]){"max_frame_bytes=8KiB", NULL}, LIBAOI_GRID);
     add(mover, SPACE, 7, 3, 0, 0);
     for (int i = 0; i < 100; i++) {
         snprintf(bytes, sizeof bytes, "%d", i);

@@ -1,24 +1,12 @@
 /* test_crowd.c: many in one place: limited views, enter budgets, tiers, presence, margins, and settings that change at run time. */
-#include "harness.h"
+#include "stage.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define SPACE 1
-#define P 1
-#define U 100
-
-static struct rig rig;
-static struct client *mover, *eye;
-
 static void begin(uint32_t index)
 {
-    rig_start(&rig, NULL);
-    mover = rig_client(&rig);
-    eye = rig_client(&rig);
-    make_space(mover, SPACE, index);
-    add(mover, SPACE, U, 0, 0, 100);
-    client_ok(mover);
+    stage_start(NULL, index, 100);
 }
 
 /* A player with these settings rides U. */
@@ -45,26 +33,6 @@ static void set_space(uint32_t which, struct libaoi_settings settings)
     assert_int_equal(libaoi_set_space(mover->c, SPACE, which, &settings), 0);
     client_ok(mover);
 }
-
-typedef void body(void);
-
-static void on_both_indexes(body *run)
-{
-    for (uint32_t index = LIBAOI_GRID; index <= LIBAOI_CROSSLIST; index++) {
-        begin(index);
-        run();
-        rig_stop(&rig);
-    }
-}
-
-#define CASE(name)                    \
-    static void name##_body(void);    \
-    static void name(void **state)    \
-    {                                 \
-        (void)state;                  \
-        on_both_indexes(name##_body); \
-    }                                 \
-    static void name##_body(void)
 
 CASE(the_best_are_seen_priority_first_then_the_nearest)
 {

@@ -1,14 +1,9 @@
 /* test_hand_over.c: an entity passes from one game server to another, and a player from one gateway to another. */
-#include "harness.h"
+#include "stage.h"
 
 #include <string.h>
 
-#define SPACE 1
-#define P 1
-#define U 100
-
-static struct rig rig;
-static struct client *first, *second, *third, *eye; /* three game servers, and whoever looks */
+static struct client *first, *second, *third; /* three game servers */
 
 static void begin(uint32_t index)
 {
@@ -16,7 +11,7 @@ static void begin(uint32_t index)
     first = rig_client(&rig);
     second = rig_client(&rig);
     third = rig_client(&rig);
-    eye = rig_client(&rig);
+    mover = eye = rig_client(&rig); /* whoever looks flushes */
     libaoi_create_space(eye->c, SPACE, &(struct libaoi_settings){.index = index, .leave_margin = 2}, false);
     add(eye, SPACE, U, 0, 0, 10);
     libaoi_subscribe(eye->c, SPACE, P, U, false);
@@ -24,35 +19,8 @@ static void begin(uint32_t index)
     libaoi_add(first->c, SPACE, LIBAOI_ADD_NEW,
                &(struct libaoi_entity){.id = 7, .pos = {3, 0}, .radius = 6, .layers = 5, .payload = "hero", .payload_len = 4, .priority = 4});
     client_ok(first);
-    flush(eye, SPACE, eye);
-    expect_told(eye, SPACE, P, "E7");
+    told_after_flush("E7");
 }
-
-static void told_after_flush(const char *text)
-{
-    flush(eye, SPACE, eye);
-    expect_told(eye, SPACE, P, text);
-}
-
-typedef void body(void);
-
-static void on_both_indexes(body *run)
-{
-    for (uint32_t index = LIBAOI_GRID; index <= LIBAOI_CROSSLIST; index++) {
-        begin(index);
-        run();
-        rig_stop(&rig);
-    }
-}
-
-#define CASE(name)                    \
-    static void name##_body(void);    \
-    static void name(void **state)    \
-    {                                 \
-        (void)state;                  \
-        on_both_indexes(name##_body); \
-    }                                 \
-    static void name##_body(void)
 
 /* Ends a connection without Bye, and waits until the daemon has noticed. */
 static void vanish(struct client *client)

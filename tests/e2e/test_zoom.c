@@ -1,5 +1,5 @@
 /* test_zoom.c: the recipe for strategy maps: a camera over all cities of the world stays useful and cheap, the greatest come first. */
-#include "harness.h"
+#include "stage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,8 +7,6 @@
 
 #include "tools/trace.h"
 
-#define SPACE 1
-#define P 1
 #define MOST 100 /* cities that the camera shows */
 #define SMALL 1u
 #define GREAT 2u /* more than 100,000 people */
@@ -20,8 +18,6 @@ struct city {
     uint32_t people, layers;
 };
 
-static struct rig rig;
-static struct client *mover, *eye;
 static ARRAY(struct city) cities;
 static float min[3], max[3]; /* of the camera */
 static uint32_t mask;
@@ -168,15 +164,10 @@ static void life_goes_on(void)
     *small = old;
 }
 
-static void a_camera_over_the_whole_world_shows_the_greatest(void **state)
+CASE(a_camera_over_the_whole_world_shows_the_greatest)
 {
-    (void)state;
-    for (uint32_t index = LIBAOI_GRID; index <= LIBAOI_CROSSLIST; index++) {
-        begin(index);
-        zoom();
-        life_goes_on();
-        rig_stop(&rig);
-    }
+    zoom();
+    life_goes_on();
 }
 
 int main(void)

@@ -9,35 +9,9 @@
 #include <string.h>
 
 #include "frames.h"
+#include "scratch.h"
 
-#define CAP ((size_t)64 << 20)
-
-static struct arena made, decoded; /* of the frame that a test made up, and of the one that was decoded */
-static struct buf out;
-
-static int start(void **state)
-{
-    (void)state;
-    arena_init(&made, CAP);
-    arena_init(&decoded, CAP);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    arena_clear(&made);
-    arena_clear(&decoded);
-    buf_clear(&out);
-    return 0;
-}
-
-static void again(void)
-{
-    arena_reset(&made);
-    arena_reset(&decoded);
-    buf_consume(&out, buf_len(&out));
-}
+static size_t cap = (size_t)64 << 20; /* of each arena */
 
 /* ------------------------------------------------------------------------------------------------------------- there and back */
 
@@ -647,7 +621,7 @@ static void codes_have_names(void **state)
     assert_string_equal(codec_code_name(-1), "UNKNOWN");
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, start, end)
+#define TEST(f) cmocka_unit_test_prestate_setup_teardown(f, scratch_start, scratch_end, &cap)
 
 int main(void)
 {

@@ -12,36 +12,10 @@
 #include "aoi/v1/aoi.pb-c.h"
 #include "base/array.h"
 #include "frames.h"
+#include "scratch.h"
 #include "wire/frame.h"
 
-#define CAP ((size_t)256 << 20)
-
-static struct arena made, decoded;
-static struct buf out;
-
-static int start(void **state)
-{
-    (void)state;
-    arena_init(&made, CAP);
-    arena_init(&decoded, CAP);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    arena_clear(&made);
-    arena_clear(&decoded);
-    buf_clear(&out);
-    return 0;
-}
-
-static void again(void)
-{
-    arena_reset(&made);
-    arena_reset(&decoded);
-    buf_consume(&out, buf_len(&out));
-}
+static size_t cap = (size_t)256 << 20; /* of each arena */
 
 /* ------------------------------------------------------------------------------------------------------------- one frame */
 
@@ -455,7 +429,7 @@ static void a_delta_whose_columns_differ_in_length_is_malformed(void **state)
     }
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, start, end)
+#define TEST(f) cmocka_unit_test_prestate_setup_teardown(f, scratch_start, scratch_end, &cap)
 
 int main(void)
 {
