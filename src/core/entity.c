@@ -228,7 +228,7 @@ static void set_pos(struct aoi_space *space, uint32_t slot, const float pos[3], 
         aoi__large_move(space, slot);
     else
         space->ops->move(space, slot, from);
-    if (space->cold[slot].watch != AOI__NONE) aoi__unit_changed(space, space->cold[slot].watch);
+    if (space->cold[slot].watch != AOI__NONE) aoi__watch_place(space, space->cold[slot].watch);
 }
 
 static void set_radius(struct aoi_space *space, uint32_t slot, float radius)
@@ -236,7 +236,7 @@ static void set_radius(struct aoi_space *space, uint32_t slot, float radius)
     struct aoi__cold *c = &space->cold[slot];
     if (c->radius == radius) return;
     c->radius = radius;
-    if (c->watch != AOI__NONE) aoi__unit_changed(space, c->watch);
+    if (c->watch != AOI__NONE) aoi__watch_place(space, c->watch);
 }
 
 static void set_layers(struct aoi_space *space, uint32_t slot, uint32_t layers)

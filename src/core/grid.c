@@ -220,14 +220,20 @@ static void scan_block(const struct grid *g, const struct aoi__block *block, uin
     }
 }
 
-static void grid_scan(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *out)
+/* Leaves in near the blocks that a box touches, and in first and last the corners of its cells. */
+static void find_near(struct grid *g, const float lo[3], const float hi[3], int32_t first[3], int32_t last[3])
 {
-    struct grid *g = grid_of(space);
-    int32_t first[3], last[3];
     cell_at(g, lo, first);
     cell_at(g, hi, last);
     g->near.n = 0;
     aoi__blocks_in(&g->dir, first, last, &g->near);
+}
+
+static void grid_scan(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *out)
+{
+    struct grid *g = grid_of(space);
+    int32_t first[3], last[3];
+    find_near(g, lo, hi, first, last);
     for (uint32_t i = 0; i < g->near.n; i++) {
         const struct aoi__block *block = &g->dir.block.at[g->near.at[i]];
         if (block->full == 0 || (layers != 0 && !(block->layers & layers))) continue;
@@ -295,10 +301,7 @@ static void grid_watching(struct aoi_space *space, const float lo[3], const floa
 {
     struct grid *g = grid_of(space);
     int32_t first[3], last[3];
-    cell_at(g, lo, first);
-    cell_at(g, hi, last);
-    g->near.n = 0;
-    aoi__blocks_in(&g->dir, first, last, &g->near);
+    find_near(g, lo, hi, first, last);
     for (uint32_t i = 0; i < g->near.n; i++) {
         const struct aoi__block *block = &g->dir.block.at[g->near.at[i]];
         for (uint32_t k = 0; k < block->entries.n; k++) {
@@ -339,10 +342,7 @@ static void grid_disturb(struct aoi_space *space, const float lo[3], const float
 {
     struct grid *g = grid_of(space);
     int32_t first[3], last[3];
-    cell_at(g, lo, first);
-    cell_at(g, hi, last);
-    g->near.n = 0;
-    aoi__blocks_in(&g->dir, first, last, &g->near);
+    find_near(g, lo, hi, first, last);
     for (uint32_t i = 0; i < g->near.n; i++) {
         struct aoi__block *block = &g->dir.block.at[g->near.at[i]];
         if (block->entries.n == 0) continue;

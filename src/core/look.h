@@ -53,7 +53,10 @@ struct aoi__look {
 /* view.c: fills kept and come by all rules before the rank. info: its now_ms counts. reach not 0: only with what is so near the only anchor. */
 void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach);
 /* A player's own setting or, where it has none, the space's. */
-uint32_t aoi__own_or(uint32_t own, uint32_t common);
+static inline uint32_t aoi__own_or(uint32_t own, uint32_t common)
+{
+    return own != 0 ? own : common;
+}
 
 /* choose.c: looks, and leaves those in kept and come who are to be told. */
 void aoi__choose(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info);

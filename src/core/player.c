@@ -24,8 +24,7 @@ static void watch_reckon(struct aoi_space *space, struct aoi__watch *w)
     }
 }
 
-/* Sets the watch's boxes anew, and tells the index. */
-static void watch_place(struct aoi_space *space, uint32_t watch)
+void aoi__watch_place(struct aoi_space *space, uint32_t watch)
 {
     struct aoi__watch *w = &space->watches.at[watch];
     aoi__watch_dirty(space, watch);
@@ -84,13 +83,8 @@ static uint32_t watch_add_viewer(struct aoi_space *space, uint32_t watch, uint32
     w->mask |= p->set.mask;
     bool first = w->viewers.n == 1, grows = margin > w->margin;
     if (grows) w->margin = margin;
-    if (unit != AOI__NONE && (first || grows)) watch_place(space, watch);
+    if (unit != AOI__NONE && (first || grows)) aoi__watch_place(space, watch);
     return space->watches.at[watch].viewers.n - 1;
-}
-
-void aoi__unit_changed(struct aoi_space *space, uint32_t watch)
-{
-    watch_place(space, watch);
 }
 
 void aoi__margins_changed(struct aoi_space *space)
@@ -98,7 +92,7 @@ void aoi__margins_changed(struct aoi_space *space)
     for (uint32_t w = 0; w < space->watches.n; w++) {
         if (space->watches.at[w].viewers.n == 0) continue;
         watch_reckon(space, &space->watches.at[w]);
-        watch_place(space, w);
+        aoi__watch_place(space, w);
     }
 }
 
@@ -110,7 +104,7 @@ static void player_watches_changed(struct aoi_space *space, uint32_t player)
         uint32_t watch = i < p->units.n ? p->units.at[i].watch : p->viewport;
         if (watch == AOI__NONE) continue;
         watch_reckon(space, &space->watches.at[watch]);
-        watch_place(space, watch);
+        aoi__watch_place(space, watch);
     }
 }
 
@@ -426,7 +420,7 @@ int aoi_viewport_set(struct aoi_space *space, aoi_owner owner, uint64_t player, 
     struct aoi__watch *w = &space->watches.at[watch];
     memcpy(w->base_lo, lo, sizeof lo);
     memcpy(w->base_hi, hi, sizeof hi);
-    watch_place(space, watch);
+    aoi__watch_place(space, watch);
     return AOI_OK;
 }
 

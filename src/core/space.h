@@ -249,7 +249,7 @@ static inline void aoi__watch_dirty(struct aoi_space *space, uint32_t watch)
     for (uint32_t i = 0; i < w->viewers.n; i++) aoi__player_dirty(space, w->viewers.at[i].player);
 }
 
-/* The one geometric test that both indexes and the queries share. */
+/* The geometric test that both indexes are checked by. */
 static inline bool aoi__inside(const float *p, const float *lo, const float *hi, uint32_t dims)
 {
     return lo[0] <= p[0] && p[0] <= hi[0] && lo[1] <= p[1] && p[1] <= hi[1] && (dims == 2 || (lo[2] <= p[2] && p[2] <= hi[2]));
@@ -318,8 +318,9 @@ void aoi__blob_free(struct aoi_space *space, struct aoi__blob *blob);
 
 /* player.c */
 void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell);
-void aoi__unit_gone(struct aoi_space *space, uint32_t watch);    /* its entity is removed: ends its subscriptions */
-void aoi__unit_changed(struct aoi_space *space, uint32_t watch); /* its entity moved, or its radius changed */
+void aoi__unit_gone(struct aoi_space *space, uint32_t watch); /* its entity is removed: ends its subscriptions */
+void aoi__watch_place(struct aoi_space *space,
+                      uint32_t watch); /* its unit moved or changed its radius, its viewport is another: sets its boxes anew, tells the index */
 float aoi__player_margin(const struct aoi_space *space, const struct aoi__player *p);
 void aoi__margins_changed(struct aoi_space *space);          /* the space's leave_margin changed */
 void aoi__shown_dirty(struct aoi_space *space, uint64_t id); /* whoever has a SHOW override for it */

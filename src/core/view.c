@@ -192,11 +192,6 @@ static void keep_staying(struct aoi__look *k)
     sort_found(k, found, p->set.mask);
 }
 
-uint32_t aoi__own_or(uint32_t own, uint32_t common)
-{
-    return own != 0 ? own : common;
-}
-
 /* What distances are measured from, if it is one thing only. */
 static void find_anchor(struct aoi__look *k)
 {
