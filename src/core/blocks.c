@@ -1,6 +1,7 @@
 /* blocks.c: the sparse directory of the grid's cells. */
 #include "core/blocks.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,25 +116,58 @@ uint32_t aoi__block_get(struct aoi__blocks *dir, const int32_t cell[3])
         array_add(&dir->block);
         CHECK(b < UINT32_MAX >> 6);
     }
-    dir->block.at[b] = (struct aoi__block){.keep = false};
+    dir->block.at[b] = (struct aoi__block){.born = dir->window};
     shifted(cell, dir->shift, dir->block.at[b].place.at);
     place_link(&dir->block_map, dir->block.at, sizeof *dir->block.at, b);
     region_enlist(dir, b);
     return b;
 }
 
+static size_t columns_bytes(const struct aoi__blocks *dir, size_t cap)
+{
+    return cap * (dir->dims * sizeof(float) + sizeof(uint64_t) + sizeof(uint32_t) + (dir->extra ? sizeof(uint32_t) : 0));
+}
+
+/* Columns that are given back are kept for others of the same capacity: so cells that fill and empty by turns allocate nothing. */
+static float *columns_take(struct aoi__blocks *dir, uint32_t cap)
+{
+    void **spare = &dir->spare[cap / AOI__LANES], *columns = *spare;
+    dir->page_bytes += columns_bytes(dir, cap);
+    if (columns == NULL) return mem_alloc(columns_bytes(dir, cap));
+    memcpy(spare, columns, sizeof *spare);
+    return columns;
+}
+
+static void columns_give(struct aoi__blocks *dir, float *columns, uint32_t cap)
+{
+    void **spare = &dir->spare[cap / AOI__LANES];
+    if (columns == NULL) return;
+    dir->page_bytes -= columns_bytes(dir, cap);
+    memcpy(columns, spare, sizeof *spare);
+    *spare = columns;
+}
+
+static void page_free(struct aoi__blocks *dir, uint32_t p)
+{
+    struct aoi__page *page = &dir->page.at[p];
+    columns_give(dir, page->x, page->cap);
+    *page = (struct aoi__page){.block = AOI__NONE};
+    *array_add(&dir->free_pages) = p;
+}
+
 static void block_clear(struct aoi__blocks *dir, struct aoi__block *block)
 {
-    for (uint32_t i = 0; i < block->cells.n; i++) {
-        dir->cell_elements -= block->cells.at[i].cap;
-        free(block->cells.at[i].x);
-    }
+    for (uint32_t i = 0; i < block->cells.n; i++)
+        for (uint32_t p = block->cells.at[i], next; p != AOI__NONE; p = next) {
+            next = dir->page.at[p].next;
+            page_free(dir, p);
+        }
     array_clear(&block->cells);
     array_clear(&block->entries);
     block->have = 0;
 }
 
-void aoi__block_drop(struct aoi__blocks *dir, uint32_t b)
+static void block_free(struct aoi__blocks *dir, uint32_t b)
 {
     struct aoi__block *block = &dir->block.at[b];
     if (block->full != 0 || block->entries.n > 0 || block->keep) return;
@@ -141,6 +175,18 @@ void aoi__block_drop(struct aoi__blocks *dir, uint32_t b)
     place_unlink(&dir->block_map, dir->block.at, sizeof *dir->block.at, b);
     block_clear(dir, block);
     *array_add(&dir->free_blocks) = b;
+}
+
+void aoi__block_drop(struct aoi__blocks *dir, uint32_t b)
+{
+    struct aoi__block *block = &dir->block.at[b];
+    if (block->full != 0 || block->entries.n > 0 || block->keep || block->fading) return;
+    if (dir->covers == 0 || block->born == dir->window) {
+        block_free(dir, b);
+        return;
+    }
+    block->fading = true; /* a view may still mean what stood here */
+    *array_add(&dir->fading) = b;
 }
 
 static uint64_t count_in(const int32_t lo[3], const int32_t hi[3], uint32_t shift)
@@ -242,48 +288,137 @@ uint64_t aoi__cell_mask(const struct aoi__blocks *dir, const struct aoi__block *
     return mask;
 }
 
-/* Gives the cell another capacity of at least `need`, which is not less than its n. */
-static void cell_resize(struct aoi__blocks *dir, struct aoi__cell *cell, uint32_t need)
+/* Gives the page another capacity, with room for its n. */
+static void page_resize(struct aoi__blocks *dir, struct aoi__page *page, uint32_t cap)
 {
-    struct aoi__cell old = *cell;
-    uint32_t cap = (need + AOI__LANES - 1) / AOI__LANES * AOI__LANES;
-    dir->cell_elements += (uint64_t)cap - old.cap;
-    cell->x = mem_alloc((size_t)cap * (dir->dims + 1) * sizeof *cell->x);
-    cell->cap = cap;
-    for (uint32_t column = 0; column <= dir->dims && old.n > 0; column++)
-        memcpy(cell->x + (size_t)column * cap, old.x + (size_t)column * old.cap, old.n * sizeof *cell->x);
-    free(old.x);
+    struct aoi__page old = *page;
+    size_t n = old.n, dims = dir->dims;
+    page->x = columns_take(dir, cap);
+    page->cap = (uint8_t)cap;
+    for (uint32_t i = old.n; i < cap; i++) page->x[i] = NAN;
+    if (n > 0) {
+        for (uint32_t a = 0; a < dims; a++) memcpy(page->x + a * cap, old.x + a * old.cap, n * sizeof(float));
+        memcpy(aoi__page_ids(page, dir->dims), aoi__page_ids(&old, dir->dims), n * sizeof(uint64_t));
+        memcpy(aoi__page_slots(page, dir->dims), aoi__page_slots(&old, dir->dims), n * sizeof(uint32_t));
+        if (dir->extra) memcpy(aoi__page_extra(page, dir->dims), aoi__page_extra(&old, dir->dims), n * sizeof(uint32_t));
+    }
+    columns_give(dir, old.x, old.cap);
 }
 
-uint32_t aoi__cell_put(struct aoi__blocks *dir, uint32_t b, uint32_t bit, uint32_t slot, const float pos[3])
+/* An empty page at the head of the cell's. */
+static uint32_t page_new(struct aoi__blocks *dir, uint32_t b, uint32_t bit)
+{
+    uint32_t p = dir->page.n;
+    if (dir->free_pages.n > 0)
+        p = dir->free_pages.at[--dir->free_pages.n];
+    else
+        array_add(&dir->page);
+    struct aoi__block *block = &dir->block.at[b];
+    uint32_t *first = &block->cells.at[block->rank[bit]];
+    dir->page.at[p] = (struct aoi__page){.block = b, .bit = (uint8_t)bit, .all = UINT32_MAX, .next = *first};
+    *first = p;
+    return p;
+}
+
+/* A page of the cell with a free place. */
+static uint32_t page_with_room(struct aoi__blocks *dir, uint32_t b, uint32_t bit, bool *fresh)
 {
     struct aoi__block *block = &dir->block.at[b];
+    *fresh = true;
     if (!(block->have >> bit & 1)) {
         block->have |= (uint64_t)1 << bit;
         block->rank[bit] = (uint8_t)block->cells.n;
-        *array_add(&block->cells) = (struct aoi__cell){0};
+        *array_add(&block->cells) = AOI__NONE;
+        return page_new(dir, b, bit);
     }
-    block->full |= (uint64_t)1 << bit;
-    struct aoi__cell *cell = aoi__cell_in(block, bit);
-    if (cell->n == cell->cap) cell_resize(dir, cell, cell->cap + cell->cap / 2 + 1);
-    aoi__cell_write(cell, dir->dims, cell->n, pos);
-    aoi__cell_slots(cell, dir->dims)[cell->n] = slot;
-    return cell->n++;
+    uint32_t *first = &block->cells.at[block->rank[bit]], last = AOI__NONE;
+    for (uint32_t p = *first; p != AOI__NONE; last = p, p = dir->page.at[p].next) {
+        if (dir->page.at[p].busy == UINT64_MAX) continue;
+        *fresh = false;
+        if (last != AOI__NONE) { /* to the head, where the next one finds it at once */
+            dir->page.at[last].next = dir->page.at[p].next;
+            dir->page.at[p].next = *first;
+            *first = p;
+        }
+        return p;
+    }
+    return page_new(dir, b, bit);
 }
 
-uint32_t aoi__cell_take(struct aoi__blocks *dir, uint32_t b, uint32_t bit, uint32_t place)
+struct aoi__home aoi__page_put(struct aoi__blocks *dir, uint32_t b, uint32_t bit, uint32_t slot, const struct aoi__hot *hot, bool *fresh)
 {
-    struct aoi__block *block = &dir->block.at[b];
-    struct aoi__cell *cell = aoi__cell_in(block, bit);
-    uint32_t last = --cell->n, *slots = aoi__cell_slots(cell, dir->dims), moved = slots[last];
-    for (uint32_t a = 0; a < dir->dims; a++) {
-        float *v = cell->x + (size_t)a * cell->cap;
-        v[place] = v[last];
+    uint32_t p = page_with_room(dir, b, bit, fresh);
+    struct aoi__page *page = aoi__page_touch(dir, p);
+    uint32_t place = (uint32_t)__builtin_ctzll(~page->busy);
+    if (place >= page->cap) page_resize(dir, page, page->cap < 32 ? page->cap + 8u : page->cap + 16u);
+    if (place >= page->n) page->n = (uint8_t)(place + 1);
+    page->busy |= (uint64_t)1 << place;
+    page->used |= (uint64_t)1 << place;
+    page->arrived |= (uint64_t)1 << place;
+    page->any |= hot->layers;
+    page->all &= hot->layers;
+    aoi__page_ids(page, dir->dims)[place] = hot->id;
+    aoi__page_slots(page, dir->dims)[place] = slot;
+    aoi__page_write(dir, page, place, hot->pos, hot->extra);
+    dir->block.at[b].full |= (uint64_t)1 << bit;
+    return (struct aoi__home){.page = p, .place = place};
+}
+
+/* Places from which something has gone are free again. */
+static void page_settle(struct aoi__blocks *dir, struct aoi__page *page)
+{
+    page->busy = page->used;
+    page->n = page->used == 0 ? 0 : (uint8_t)(64 - __builtin_clzll(page->used));
+    if (page->used == 0) {
+        page->any = 0;
+        page->all = UINT32_MAX;
     }
-    slots[place] = moved;
-    if (cell->n == 0) block->full &= ~((uint64_t)1 << bit);
-    if (cell->cap >= 32 && cell->n < cell->cap / 4) cell_resize(dir, cell, cell->cap / 2);
-    return moved;
+    if (page->cap > 16 && page->n * 2 < page->cap) page_resize(dir, page, (page->n + 15u) / AOI__LANES * AOI__LANES);
+}
+
+/* Whether any page of the cell holds an entity. */
+static bool cell_holds(const struct aoi__blocks *dir, const struct aoi__block *block, uint32_t bit)
+{
+    for (uint32_t p = aoi__page_first(block, bit); p != AOI__NONE; p = dir->page.at[p].next)
+        if (dir->page.at[p].used != 0) return true;
+    return false;
+}
+
+void aoi__page_take(struct aoi__blocks *dir, struct aoi__home home)
+{
+    struct aoi__page *page = aoi__page_touch(dir, home.page);
+    struct aoi__block *block = &dir->block.at[page->block];
+    uint64_t bit = (uint64_t)1 << home.place;
+    page->used &= ~bit;
+    page->x[home.place] = NAN;
+    if (page->used == 0 && !cell_holds(dir, block, page->bit)) block->full &= ~((uint64_t)1 << page->bit);
+    if (dir->covers == 0 || (page->arrived & bit)) { /* nobody can have been told of it here */
+        page->busy &= ~bit;
+        page->arrived &= ~bit;
+        page->moved &= ~bit;
+        page->state &= ~bit;
+        if (!page->buried && dir->covers == 0) page_settle(dir, page);
+    } else if (!page->buried) {
+        page->buried = true;
+        *array_add(&dir->graves) = home.page;
+    }
+}
+
+void aoi__blocks_next_window(struct aoi__blocks *dir)
+{
+    dir->window++;
+    for (uint32_t i = 0; i < dir->graves.n; i++) {
+        struct aoi__page *page = &dir->page.at[dir->graves.at[i]];
+        if (!page->buried) continue; /* freed with its block */
+        page->buried = false;
+        page_settle(dir, page);
+    }
+    dir->graves.n = 0;
+    for (uint32_t i = 0; i < dir->fading.n; i++) {
+        dir->block.at[dir->fading.at[i]].fading = false;
+        block_free(dir, dir->fading.at[i]);
+    }
+    dir->fading.n = 0;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- life and checks */
@@ -292,10 +427,19 @@ void aoi__blocks_clear(struct aoi__blocks *dir)
 {
     for (uint32_t b = 0; b < dir->block.n; b++) block_clear(dir, &dir->block.at[b]);
     for (uint32_t r = 0; r < dir->region.n; r++) array_clear(&dir->region.at[r].blocks);
+    for (uint32_t i = 0; i <= AOI__PAGE / AOI__LANES; i++)
+        for (void *columns = dir->spare[i], *next; columns != NULL; columns = next) {
+            memcpy(&next, columns, sizeof next);
+            free(columns);
+        }
     array_clear(&dir->block);
     array_clear(&dir->region);
+    array_clear(&dir->page);
     array_clear(&dir->free_blocks);
     array_clear(&dir->free_regions);
+    array_clear(&dir->free_pages);
+    array_clear(&dir->graves);
+    array_clear(&dir->fading);
     idmap_clear(&dir->block_map);
     idmap_clear(&dir->region_map);
 }
@@ -303,20 +447,38 @@ void aoi__blocks_clear(struct aoi__blocks *dir)
 uint64_t aoi__blocks_bytes(const struct aoi__blocks *dir)
 {
     uint64_t bytes = idmap_bytes(&dir->block_map) + idmap_bytes(&dir->region_map) + (uint64_t)dir->block.cap * sizeof *dir->block.at +
-                     (uint64_t)dir->region.cap * sizeof *dir->region.at + dir->cell_elements * (dir->dims + 1) * sizeof(float);
+                     (uint64_t)dir->region.cap * sizeof *dir->region.at + (uint64_t)dir->page.cap * sizeof *dir->page.at + dir->page_bytes;
     for (uint32_t b = 0; b < dir->block.n; b++)
-        bytes += (uint64_t)dir->block.at[b].cells.cap * sizeof(struct aoi__cell) + (uint64_t)dir->block.at[b].entries.cap * sizeof(struct aoi__entry);
+        bytes += (uint64_t)dir->block.at[b].cells.cap * sizeof(uint32_t) + (uint64_t)dir->block.at[b].entries.cap * sizeof(struct aoi__entry);
     for (uint32_t r = 0; r < dir->region.n; r++) bytes += (uint64_t)dir->region.at[r].blocks.cap * sizeof(uint32_t);
+    return bytes;
+}
+
+/* The pages of one cell; returns the bytes of their columns. */
+static uint64_t validate_pages(const struct aoi__blocks *dir, uint32_t b, uint32_t bit)
+{
+    uint64_t bytes = 0;
+    bool holds = false;
+    for (uint32_t p = aoi__page_first(&dir->block.at[b], bit); p != AOI__NONE; p = dir->page.at[p].next) {
+        const struct aoi__page *page = &dir->page.at[p];
+        CHECK(page->block == b && page->bit == bit && page->cap <= AOI__PAGE && page->n <= page->cap && page->cap % AOI__LANES == 0);
+        CHECK((page->used & ~page->busy) == 0 && (page->busy == page->used || page->buried));
+        CHECK(page->n == 64 || page->busy >> page->n == 0);
+        for (uint32_t i = 0; i < page->cap; i++) CHECK(isnan(page->x[i]) != (page->used >> i & 1));
+        holds |= page->used != 0;
+        bytes += columns_bytes(dir, page->cap);
+    }
+    CHECK(holds == (dir->block.at[b].full >> bit & 1));
     return bytes;
 }
 
 void aoi__blocks_validate(const struct aoi__blocks *dir)
 {
-    uint64_t elements = 0, used = dir->block.n - dir->free_blocks.n, listed = 0;
+    uint64_t bytes = 0, used = dir->block.n - dir->free_blocks.n, listed = 0;
     for (uint32_t b = 0; b < dir->block.n; b++) {
         const struct aoi__block *block = &dir->block.at[b];
-        for (uint32_t i = 0; i < block->cells.n; i++) elements += block->cells.at[i].cap;
         CHECK((block->full & ~block->have) == 0 && (uint32_t)__builtin_popcountll(block->have) == block->cells.n);
+        for (uint64_t m = block->have; m != 0; m &= m - 1) bytes += validate_pages(dir, b, (uint32_t)__builtin_ctzll(m));
     }
     for (uint32_t r = 0; r < dir->region.n; r++) {
         const struct aoi__region *region = &dir->region.at[r];
@@ -326,8 +488,8 @@ void aoi__blocks_validate(const struct aoi__blocks *dir)
             shifted(block->place.at, REGION_SHIFT, at);
             CHECK(block->region == r && block->region_at == i && region_find(dir, at) == r);
             CHECK(place_find(&dir->block_map, dir->block.at, sizeof *dir->block.at, block->place.at) == region->blocks.at[i]);
-            CHECK(block->full != 0 || block->entries.n > 0 || block->keep);
+            CHECK(block->full != 0 || block->entries.n > 0 || block->keep || block->fading);
         }
     }
-    CHECK(elements == dir->cell_elements && listed == used);
+    CHECK(bytes == dir->page_bytes && listed == used);
 }

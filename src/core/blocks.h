@@ -11,10 +11,33 @@
 #include "core/index.h"
 #include "core/scan.h"
 
-/* Entities of one cell, as columns in one allocation: x[cap], y[cap], z[cap] (3D only), slot[cap]; cap is a multiple of AOI__LANES. */
-struct aoi__cell {
-    uint32_t n, cap;
+struct aoi__hot;
+
+#define AOI__PAGE 64 /* entities of a page at most: a bit each in its masks */
+
+/* Up to 64 entities of one cell, each at a place of its own as long as it is there: so that a view can be a mask of places. Columns in one allocation: x[cap], y[cap], z[cap]
+ * (3D only), id[cap], slot[cap], extra[cap] (if the directory has it); cap is a multiple of AOI__LANES. Where nothing stands, x is NaN, which lies in no box. */
+struct aoi__page {
     float *x;
+    uint64_t used;     /* places where an entity stands */
+    uint64_t moved;    /* since the last flush: its position or extra changed; */
+    uint64_t arrived;  /* it came here; */
+    uint64_t state;    /* its layers or payload changed. These three count only if */
+    uint64_t window;   /* this is the directory's */
+    uint32_t any, all; /* layers: at least those that some have, at most those that all have */
+    uint8_t n, cap;    /* no place from n on is busy */
+    uint8_t bit;       /* of its cell, in its block */
+    bool buried;       /* it stands in dir->graves */
+    uint64_t busy;     /* used, and whose entity has gone since the last flush: views may still mean that one */
+    uint32_t block;
+    uint32_t next;            /* of the same cell; AOI__NONE: the last */
+    uint32_t found, found_in; /* scratch of cover.c */
+};
+
+/* Where an entity stands. */
+struct aoi__home {
+    uint32_t page; /* AOI__NONE: nowhere */
+    uint32_t place;
 };
 
 /* A watch that touches the block. */
@@ -31,15 +54,17 @@ struct aoi__place {
 struct aoi__block {
     struct aoi__place place;    /* first, as in a region */
     uint32_t region, region_at; /* where its region lists it */
-    uint64_t have;              /* cells that exist in cells[] */
+    uint64_t born;              /* the window in which it was made */
+    uint64_t have;              /* cells that have a page */
     uint64_t full;              /* those of them that hold an entity */
     uint64_t changed;           /* cells in which something changed since the last flush */
     uint32_t layers;            /* at least those of its entities */
     uint32_t changed_layers;    /* at least those of what changed */
-    uint8_t rank[64];           /* place of a cell of have in cells[] */
-    ARRAY(struct aoi__cell) cells;
+    uint8_t rank[64];           /* place of a cell of have in cells */
+    aoi__slots cells;           /* the first page of each */
     ARRAY(struct aoi__entry) entries;
-    bool keep; /* somebody else still refers to it: not to be dropped */
+    bool keep;   /* somebody else still refers to it: not to be dropped */
+    bool fading; /* it stands in dir->fading */
 };
 
 struct aoi__region {
@@ -52,9 +77,17 @@ struct aoi__blocks {
     uint32_t shift; /* cell to block coordinates */
     ARRAY(struct aoi__block) block;
     ARRAY(struct aoi__region) region;
-    aoi__slots free_blocks, free_regions;
-    struct idmap block_map, region_map; /* key of coordinates -> first with that key */
-    uint64_t cell_elements;             /* sum of the cells' capacities */
+    ARRAY(struct aoi__page) page;
+    aoi__slots free_blocks, free_regions, free_pages;
+    struct idmap block_map, region_map;      /* key of coordinates -> first with that key */
+    uint64_t page_bytes;                     /* of the pages' columns */
+    void *spare[AOI__PAGE / AOI__LANES + 1]; /* unused columns by capacity / AOI__LANES: the first word of each points to the next */
+    bool extra;                              /* pages have that column */
+    /* Views that are masks of pages (cover.c): while there are any, what goes stays readable to the end of the next flush. */
+    uint32_t covers;
+    uint64_t window;   /* number of the time between two flushes, from 1 */
+    aoi__slots graves; /* pages with busy places that are not used */
+    aoi__slots fading; /* blocks that may have nothing left to stay for */
 };
 
 /* A zeroed struct with dims and shift set is an empty directory. */
@@ -78,25 +111,48 @@ bool aoi__block_touches(const struct aoi__blocks *dir, const struct aoi__block *
 /* The bits of a block's cells that lie in a box of cells which touches it. */
 uint64_t aoi__cell_mask(const struct aoi__blocks *dir, const struct aoi__block *block, const int32_t lo[3], const int32_t hi[3]);
 
-/* Appends an entity to the cell of that bit; returns its place there. */
-uint32_t aoi__cell_put(struct aoi__blocks *dir, uint32_t block, uint32_t bit, uint32_t slot, const float pos[3]);
-/* Takes an entity out; returns the slot that stands in its place now (its own if it was the last). */
-uint32_t aoi__cell_take(struct aoi__blocks *dir, uint32_t block, uint32_t bit, uint32_t place);
+/* Gives the entity a place in the cell of that bit. *fresh: in a page that was not there before. */
+struct aoi__home aoi__page_put(struct aoi__blocks *dir, uint32_t block, uint32_t bit, uint32_t slot, const struct aoi__hot *hot, bool *fresh);
+/* Takes it away. */
+void aoi__page_take(struct aoi__blocks *dir, struct aoi__home home);
+/* A flush ends: all views know what has gone. */
+void aoi__blocks_next_window(struct aoi__blocks *dir);
 
-static inline struct aoi__cell *aoi__cell_in(const struct aoi__block *block, uint32_t bit)
+/* For changes of this window. */
+static inline struct aoi__page *aoi__page_touch(struct aoi__blocks *dir, uint32_t page)
 {
-    return &block->cells.at[block->rank[bit]];
+    struct aoi__page *p = &dir->page.at[page];
+    if (p->window != dir->window) {
+        p->window = dir->window;
+        p->moved = p->arrived = p->state = 0;
+    }
+    return p;
 }
 
-/* The slots behind the columns of coordinates. */
-static inline uint32_t *aoi__cell_slots(const struct aoi__cell *cell, uint32_t dims)
+static inline uint64_t *aoi__page_ids(const struct aoi__page *page, uint32_t dims)
 {
-    return (uint32_t *)(void *)(cell->x + (size_t)dims * cell->cap);
+    return (uint64_t *)(void *)(page->x + (size_t)dims * page->cap);
 }
 
-static inline void aoi__cell_write(const struct aoi__cell *cell, uint32_t dims, uint32_t place, const float pos[3])
+static inline uint32_t *aoi__page_slots(const struct aoi__page *page, uint32_t dims)
 {
-    for (uint32_t a = 0; a < dims; a++) cell->x[(size_t)a * cell->cap + place] = pos[a];
+    return (uint32_t *)(void *)(aoi__page_ids(page, dims) + page->cap);
+}
+
+static inline uint32_t *aoi__page_extra(const struct aoi__page *page, uint32_t dims)
+{
+    return aoi__page_slots(page, dims) + page->cap;
+}
+
+static inline uint32_t aoi__page_first(const struct aoi__block *block, uint32_t bit)
+{
+    return block->cells.at[block->rank[bit]];
+}
+
+static inline void aoi__page_write(const struct aoi__blocks *dir, const struct aoi__page *page, uint32_t place, const float pos[3], uint32_t extra)
+{
+    for (uint32_t a = 0; a < dir->dims; a++) page->x[(size_t)a * page->cap + place] = pos[a];
+    if (dir->extra) aoi__page_extra(page, dir->dims)[place] = extra;
 }
 
 #endif

@@ -49,6 +49,7 @@ struct crosslist {
     double reach[3][CLASSES];           /* no box of the class is longer; grows until the class is empty */
     uint32_t *at;                       /* by slot, dims each: its place. Of a slot that is not there: anything */
     uint32_t at_cap;                    /* in slots */
+    aoi__slots extra;                   /* by slot, where the space has it: likewise */
     ARRAY(struct area) area;            /* by watch */
     struct aoi__pairs pairs;            /* (w, t) is there iff w is active, t is there, not w's own, and in the box */
 };
@@ -268,9 +269,19 @@ static void crosslist_insert(struct aoi_space *space, uint32_t slot)
     slot_reserve(x, slot);
     uint32_t *q = at(x, slot);
     order(x->dims, space->hot[slot].pos, q);
+    array_reserve(&x->extra, space->set.extra ? (size_t)slot + 1 : 0);
+    if (space->set.extra) x->extra.at[slot] = space->hot[slot].extra;
     for (uint32_t a = 0; a < x->dims; a++) aoi__axis_insert(&x->place[a], aoi__marker(q[a], slot));
     uint64_t cost;
     find_watches(space, slot, nowhere, q, best_stab(x, q, q, &cost));
+}
+
+static void crosslist_where(const struct aoi_space *space, uint32_t slot, float pos[3], uint32_t *extra)
+{
+    const struct crosslist *x = space->index;
+    pos[2] = 0;
+    for (uint32_t a = 0; a < x->dims; a++) pos[a] = aoi__unorder(at(x, slot)[a]);
+    *extra = space->set.extra ? x->extra.at[slot] : 0;
 }
 
 static void crosslist_erase(struct aoi_space *space, uint32_t slot)
@@ -296,6 +307,7 @@ static void crosslist_move(struct aoi_space *space, uint32_t slot, const float f
         if (p[a] != q[a]) aoi__axis_move(&x->place[a], aoi__marker(p[a], slot), aoi__marker(q[a], slot));
         p[a] = q[a];
     }
+    if (space->set.extra) x->extra.at[slot] = space->hot[slot].extra;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- a watch moves */
@@ -429,8 +441,9 @@ static void crosslist_gather(struct aoi_space *space, uint32_t watch, uint32_t m
 }
 
 /* The watches that hold it now; those that held it, and no longer do, were marked when they lost it. */
-static void crosslist_notify(struct aoi_space *space, uint32_t slot, const float from[3], uint32_t layers)
+static void crosslist_notify(struct aoi_space *space, uint32_t slot, const float from[3], uint32_t layers, uint32_t what)
 {
+    (void)what;
     (void)from;
     const struct crosslist *x = space->index;
     const struct aoi__list *holders = &x->pairs.of[AOI__SLOT][slot];
@@ -518,6 +531,7 @@ static void crosslist_clear(struct aoi_space *space)
     }
     aoi__pairs_clear(&x->pairs);
     array_clear(&x->area);
+    array_clear(&x->extra);
     free(x->at);
     free(x);
     space->index = NULL;
@@ -550,7 +564,7 @@ static void check_axes(const struct aoi_space *space, const struct crosslist *x)
         if (!in_index(space, s)) continue;
         places++;
         for (uint32_t a = 0; a < x->dims; a++) {
-            CHECK(at(x, s)[a] == aoi__order(space->hot[s].pos[a]));
+            CHECK(aoi__moving(space, s) || at(x, s)[a] == aoi__order(space->hot[s].pos[a]));
             CHECK(aoi__axis_has(&x->place[a], aoi__marker(at(x, s)[a], s)));
         }
     }
@@ -595,7 +609,10 @@ static void check_sets(const struct aoi_space *space, const struct crosslist *x)
         }
         for (uint32_t s = 0; s < space->slot_n; s++) {
             if (!in_index(space, s)) continue;
-            bool holds = s != watch->slot && aoi__inside(space->hot[s].pos, watch->lo, watch->hi, x->dims);
+            float pos[3];
+            uint32_t extra;
+            crosslist_where(space, s, pos, &extra);
+            bool holds = s != watch->slot && aoi__inside(pos, watch->lo, watch->hi, x->dims);
             CHECK(holds == (met[s] == w + 1));
         }
     }
@@ -617,6 +634,7 @@ const struct aoi__index_ops aoi__crosslist_ops = {
     .insert = crosslist_insert,
     .erase = crosslist_erase,
     .move = crosslist_move,
+    .where = crosslist_where,
     .watch_set = crosslist_watch_set,
     .watch_clear = crosslist_watch_clear,
     .gather = crosslist_gather,

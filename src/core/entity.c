@@ -9,15 +9,18 @@
 
 static void grow_slots(struct aoi_space *space)
 {
-    uint32_t cap = space->slot_cap < 32 ? 32 : space->slot_cap + space->slot_cap / 4 / 32 * 32 + 32;
+    uint32_t cap = space->slot_cap + space->slot_cap / 4 / 64 * 64 + 64;
     CHECK(cap <= AOI__TOLD_SLOT);
     space->hot = mem_realloc(space->hot, cap * sizeof *space->hot);
     space->cold = mem_realloc(space->cold, cap * sizeof *space->cold);
+    space->own = mem_realloc(space->own, cap * sizeof *space->own);
     space->mark = mem_realloc(space->mark, cap * sizeof *space->mark);
+    space->moving = mem_realloc(space->moving, cap / 8);
     space->alive = mem_realloc(space->alive, cap / 8);
     if (space->told_at != NULL) space->told_at = mem_realloc(space->told_at, cap * sizeof *space->told_at);
     memset(space->mark + space->slot_cap, 0, (cap - space->slot_cap) * sizeof *space->mark);
     memset((char *)space->alive + space->slot_cap / 8, 0, (cap - space->slot_cap) / 8);
+    memset((char *)space->moving + space->slot_cap / 8, 0, (cap - space->slot_cap) / 8);
     space->slot_cap = cap;
 }
 
@@ -69,14 +72,14 @@ static int find_own(const struct aoi_space *space, aoi_owner owner, uint64_t id,
     if (id == 0) return AOI_EINVAL;
     *slot = idmap_get(&space->entity_map, id);
     if (*slot == IDMAP_NONE) return AOI_ENOENTITY;
-    return space->cold[*slot].owner == owner ? AOI_OK : AOI_EOWNER;
+    return space->own[*slot].owner == owner ? AOI_OK : AOI_EOWNER;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- owner's list */
 
 static void owner_link(struct aoi_space *space, uint32_t slot)
 {
-    struct aoi__owned *owned = aoi__owned(space, space->cold[slot].owner);
+    struct aoi__owned *owned = aoi__owned(space, space->own[slot].owner);
     space->cold[slot].owner_prev = AOI__NONE;
     space->cold[slot].owner_next = owned->entities;
     if (owned->entities != AOI__NONE) space->cold[owned->entities].owner_prev = slot;
@@ -89,7 +92,7 @@ static void owner_unlink(struct aoi_space *space, uint32_t slot)
     if (c->owner_prev != AOI__NONE)
         space->cold[c->owner_prev].owner_next = c->owner_next;
     else
-        aoi__owned(space, c->owner)->entities = c->owner_next;
+        aoi__owned(space, space->own[slot].owner)->entities = c->owner_next;
     if (c->owner_next != AOI__NONE) space->cold[c->owner_next].owner_prev = c->owner_prev;
 }
 
@@ -119,19 +122,48 @@ static bool blob_same(const struct aoi__blob *a, const struct aoi__blob *b)
 
 /* ------------------------------------------------------------------------------------------------------------- touching */
 
-/* The entity is about to change: remembers what it is now, unless that is remembered already. NULL: there are no players, so that nothing was told to
- * anybody and nothing need be compared. */
-static struct aoi__touched *touch(struct aoi_space *space, uint32_t slot)
+static void stop_moving(struct aoi_space *space, uint32_t slot)
+{
+    space->moving[slot >> 6] &= ~((uint64_t)1 << (slot & 63));
+}
+
+/* Remembers what the entity was at the last flush. NULL: there are no players, so that nothing was told to anybody and nothing need be compared. */
+static struct aoi__touched *record(struct aoi_space *space, uint32_t slot, const float pos[3], uint32_t extra)
 {
     struct aoi__cold *c = &space->cold[slot];
-    aoi__changed(space);
     if (c->touched != 0) return &space->touched.at[c->touched - 1];
     if (space->player_n == 0) return NULL;
-    const struct aoi__hot *h = &space->hot[slot];
     struct aoi__touched *t = array_add(&space->touched);
     c->touched = space->touched.n;
-    *t = (struct aoi__touched){.slot = slot, .pos = {h->pos[0], h->pos[1], h->pos[2]}, .appeal = c->appeal, .extra = h->extra, .layers = h->layers};
+    *t = (struct aoi__touched){.slot = slot, .pos = {pos[0], pos[1], pos[2]}, .appeal = c->appeal, .extra = extra, .layers = space->hot[slot].layers};
     return t;
+}
+
+/* The index follows a moving entity, before the flush. */
+static void sync(struct aoi_space *space, uint32_t slot)
+{
+    float from[3];
+    uint32_t extra;
+    if (!aoi__moving(space, slot)) return;
+    stop_moving(space, slot);
+    space->ops->where(space, slot, from, &extra);
+    record(space, slot, from, extra);
+    space->ops->move(space, slot, from);
+    if (space->own[slot].watch != AOI__NONE) aoi__watch_place(space, space->own[slot].watch);
+}
+
+void aoi__sync(struct aoi_space *space)
+{
+    for (uint32_t i = 0; i < space->moved.n; i++) sync(space, space->moved.at[i]);
+    space->moved.n = 0;
+}
+
+/* The entity is about to change, otherwise than by a move: remembers what it is now, unless that is remembered already. */
+static struct aoi__touched *touch(struct aoi_space *space, uint32_t slot)
+{
+    aoi__changed(space);
+    sync(space, slot);
+    return record(space, slot, space->hot[slot].pos, space->hot[slot].extra);
 }
 
 static void untouch(struct aoi_space *space, uint32_t slot)
@@ -166,7 +198,7 @@ static void disturb(struct aoi_space *space, const float p[3], float p_appeal, c
 }
 
 /* Whoever may see the entity now, or saw it where it was at the last flush with the appeal that it had, is to be looked at. */
-static void notify(struct aoi_space *space, uint32_t slot, const float from[3], float from_appeal, uint32_t layers)
+static void notify(struct aoi_space *space, uint32_t slot, const float from[3], float from_appeal, uint32_t layers, uint32_t what)
 {
     const struct aoi__cold *c = &space->cold[slot];
     if (c->flags & AOI__LARGE || from_appeal > 0) {
@@ -178,26 +210,74 @@ static void notify(struct aoi_space *space, uint32_t slot, const float from[3], 
             disturb(space, to, c->appeal, to, c->appeal);
         }
     } else {
-        space->ops->notify(space, slot, from, layers);
+        space->ops->notify(space, slot, from, layers, what);
     }
-    if (c->watch != AOI__NONE) aoi__watch_dirty(space, c->watch); /* include_self, also where it has no area */
+    uint32_t watch = space->own[slot].watch;
+    if (watch != AOI__NONE) aoi__watch_dirty(space, watch); /* include_self, also where it has no area */
     if (c->flags & AOI__SHOWN) aoi__shown_dirty(space, space->hot[slot].id);
+}
+
+/* One that was touched otherwise than by moves alone, or that the index has followed already. */
+static void settle_touched(struct aoi_space *space, const struct aoi__touched *t)
+{
+    struct aoi__hot *h = &space->hot[t->slot];
+    struct aoi__cold *c = &space->cold[t->slot];
+    bool moved = h->pos[0] != t->pos[0] || h->pos[1] != t->pos[1] || h->pos[2] != t->pos[2] || h->extra != t->extra;
+    bool layers = h->layers != t->layers, payload = t->payload_replaced && !blob_same(t->payload, c->payload);
+    if (moved) h->stamp = space->serial;
+    if (layers) c->layers_stamp = space->serial;
+    if (payload) c->payload_stamp = space->serial;
+    if (layers || payload) space->state_serial = space->serial;
+    uint32_t what = (moved ? AOI__MOVED : 0) | (layers || payload ? AOI__STATE : 0);
+    if (what != 0 || c->appeal != t->appeal) notify(space, t->slot, t->pos, t->appeal, h->layers | t->layers, what);
+}
+
+/* Those of the slots that have moved since the last flush; the index follows. */
+static uint32_t settle_each(struct aoi_space *space, uint32_t *slot, uint32_t n)
+{
+    uint32_t moved = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct aoi__hot *h = &space->hot[slot[i]];
+        float from[3];
+        uint32_t extra;
+        space->ops->where(space, slot[i], from, &extra);
+        if (memcmp(from, h->pos, sizeof from) == 0 && extra == h->extra) continue;
+        h->stamp = space->serial;
+        space->ops->move(space, slot[i], from);
+        space->ops->notify(space, slot[i], from, h->layers, AOI__MOVED);
+        slot[moved++] = slot[i];
+    }
+    return moved;
+}
+
+/* Leaves in space->moved those that merely move, each once. */
+static void part_moved(struct aoi_space *space)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < space->moved.n; i++) {
+        uint32_t slot = space->moved.at[i];
+        if (!aoi__moving(space, slot)) continue;
+        if (space->touched.n > 0 && space->cold[slot].touched != 0) {
+            sync(space, slot);
+            continue;
+        }
+        stop_moving(space, slot);
+        space->moved.at[n++] = slot;
+    }
+    space->moved.n = n;
 }
 
 void aoi__settle(struct aoi_space *space)
 {
-    for (uint32_t i = 0; i < space->touched.n; i++) {
-        const struct aoi__touched *t = &space->touched.at[i];
-        struct aoi__hot *h = &space->hot[t->slot];
-        struct aoi__cold *c = &space->cold[t->slot];
-        bool moved = h->pos[0] != t->pos[0] || h->pos[1] != t->pos[1] || h->pos[2] != t->pos[2] || h->extra != t->extra;
-        bool layers = h->layers != t->layers, payload = t->payload_replaced && !blob_same(t->payload, c->payload);
-        if (moved) h->stamp = space->serial;
-        if (layers) c->layers_stamp = space->serial;
-        if (payload) c->payload_stamp = space->serial;
-        if (layers || payload) space->state_serial = space->serial;
-        if (moved || layers || payload || c->appeal != t->appeal) notify(space, t->slot, t->pos, t->appeal, h->layers | t->layers);
-    }
+    part_moved(space);
+    uint32_t n = space->moved.n, *moved = space->moved.at;
+    for (uint32_t i = 0; i < n; i++) /* also if it is back where it was: its watch may have been placed elsewhere meanwhile */
+        if (space->own[moved[i]].watch != AOI__NONE) aoi__watch_place(space, space->own[moved[i]].watch);
+    if (n > 0) n = space->ops->settle != NULL ? space->ops->settle(space, moved, n) : settle_each(space, moved, n);
+    for (uint32_t i = 0; i < space->touched.n; i++) settle_touched(space, &space->touched.at[i]);
+    for (uint32_t i = 0; i < n && space->shown.n > 0; i++)
+        if (space->cold[moved[i]].flags & AOI__SHOWN) aoi__shown_dirty(space, space->hot[moved[i]].id);
+    space->moved.n = 0;
     aoi__forget_touched(space);
 }
 
@@ -214,21 +294,31 @@ static int check_appeal(float appeal)
     return isfinite(appeal) && aoi__clean(appeal) >= 0 ? AOI_OK : AOI_EINVAL;
 }
 
+/* Those with appeal are followed at once. */
+static void set_pos_large(struct aoi_space *space, uint32_t slot, const float pos[3], uint32_t extra)
+{
+    touch(space, slot);
+    space->hot[slot].extra = extra;
+    memcpy(space->hot[slot].pos, pos, sizeof space->hot[slot].pos);
+    aoi__large_move(space, slot);
+    if (space->own[slot].watch != AOI__NONE) aoi__watch_place(space, space->own[slot].watch);
+}
+
+/* The index and a unit's watch follow at the flush, or when somebody asks. */
 static void set_pos(struct aoi_space *space, uint32_t slot, const float pos[3], uint32_t extra)
 {
     struct aoi__hot *h = &space->hot[slot];
-    bool moves = h->pos[0] != pos[0] || h->pos[1] != pos[1] || h->pos[2] != pos[2];
-    if (!moves && h->extra == extra) return;
-    touch(space, slot);
+    if (h->pos[0] == pos[0] && h->pos[1] == pos[1] && h->pos[2] == pos[2] && h->extra == extra) return;
+    if (space->large_n > 0 && space->cold[slot].flags & AOI__LARGE) {
+        set_pos_large(space, slot, pos, extra);
+        return;
+    }
     h->extra = extra;
-    if (!moves) return;
-    float from[3] = {h->pos[0], h->pos[1], h->pos[2]};
     memcpy(h->pos, pos, sizeof h->pos);
-    if (space->cold[slot].flags & AOI__LARGE)
-        aoi__large_move(space, slot);
-    else
-        space->ops->move(space, slot, from);
-    if (space->cold[slot].watch != AOI__NONE) aoi__watch_place(space, space->cold[slot].watch);
+    if (aoi__moving(space, slot)) return;
+    space->moving[slot >> 6] |= (uint64_t)1 << (slot & 63);
+    *array_add(&space->moved) = slot;
+    aoi__changed(space);
 }
 
 static void set_radius(struct aoi_space *space, uint32_t slot, float radius)
@@ -236,7 +326,7 @@ static void set_radius(struct aoi_space *space, uint32_t slot, float radius)
     struct aoi__cold *c = &space->cold[slot];
     if (c->radius == radius) return;
     c->radius = radius;
-    if (c->watch != AOI__NONE) aoi__watch_place(space, c->watch);
+    if (space->own[slot].watch != AOI__NONE) aoi__watch_place(space, space->own[slot].watch);
 }
 
 static void set_layers(struct aoi_space *space, uint32_t slot, uint32_t layers)
@@ -289,7 +379,7 @@ static void set_priority(struct aoi_space *space, uint32_t slot, uint32_t priori
     space->priority_n += (priority != 0) - (uint32_t)(c->priority != 0);
     c->priority = priority;
     aoi__changed(space);
-    notify(space, slot, space->hot[slot].pos, c->appeal, space->hot[slot].layers);
+    notify(space, slot, space->hot[slot].pos, c->appeal, space->hot[slot].layers, 0);
 }
 
 static void set_report(struct aoi_space *space, uint32_t slot, bool report)
@@ -324,17 +414,16 @@ static void add_new(struct aoi_space *space, aoi_owner owner, const struct aoi_e
                                            .appeal = e->appeal,
                                            .priority = e->priority,
                                            .flags = e->report_observed ? AOI__REPORT : 0,
-                                           .owner = owner,
-                                           .watch = AOI__NONE,
                                            .payload_stamp = next,
                                            .layers_stamp = next};
+    space->own[slot] = (struct aoi__own){.owner = owner, .watch = AOI__NONE};
     owner_link(space, slot);
     idmap_put(&space->entity_map, e->id, slot);
     space->entity_n++;
     space->priority_n += e->priority != 0;
     if (idmap_get(&space->shown_map, e->id) != IDMAP_NONE) space->cold[slot].flags |= AOI__SHOWN;
     place(space, slot);
-    notify(space, slot, pos, e->appeal, e->layers);
+    notify(space, slot, pos, e->appeal, e->layers, 0);
     aoi__changed(space);
 }
 
@@ -344,10 +433,10 @@ static void change_owner(struct aoi_space *space, uint32_t slot, aoi_owner owner
     const struct aoi_sink *sink = &space->world->sink;
     idmap_remove(&space->released, space->hot[slot].id);
     c->flags &= ~(uint32_t)AOI__RELEASED;
-    if (c->owner == owner) return;
-    if (sink->lost != NULL) sink->lost(sink->ctx, c->owner, space->id, false, space->hot[slot].id);
+    if (space->own[slot].owner == owner) return;
+    if (sink->lost != NULL) sink->lost(sink->ctx, space->own[slot].owner, space->id, false, space->hot[slot].id);
     owner_unlink(space, slot);
-    c->owner = owner;
+    space->own[slot].owner = owner;
     owner_link(space, slot);
     c->flags &= ~(uint32_t)AOI__OBSERVED; /* restated to the new owner */
     if (c->flags & AOI__REPORT) aoi__observe_check(space, slot);
@@ -357,8 +446,7 @@ static int adopt(struct aoi_space *space, aoi_owner owner, uint64_t id)
 {
     uint32_t slot = aoi__entity_slot(space, id);
     if (slot == AOI__NONE) return AOI_ENOENTITY;
-    const struct aoi__cold *c = &space->cold[slot];
-    if (c->owner != owner) {
+    if (space->own[slot].owner != owner) {
         uint32_t to = idmap_get(&space->released, id);
         if (to == IDMAP_NONE || (to != 0 && to != owner)) return AOI_EOWNER;
     }
@@ -389,7 +477,7 @@ int aoi_entity_add(struct aoi_space *space, aoi_owner owner, enum aoi_add_mode m
         return AOI_OK;
     }
     if (mode == AOI_ADD_NEW) return AOI_EDUPENTITY;
-    if (space->cold[slot].owner != owner) return AOI_EOWNER;
+    if (space->own[slot].owner != owner) return AOI_EOWNER;
     set_payload(space, slot, e.payload, e.payload_len);
     set_layers(space, slot, e.layers);
     set_radius(space, slot, e.radius);
@@ -415,12 +503,13 @@ int aoi_entity_move(struct aoi_space *space, aoi_owner owner, uint64_t id, const
 void aoi__entity_remove(struct aoi_space *space, uint32_t slot)
 {
     struct aoi__cold *c = &space->cold[slot];
-    if (c->watch != AOI__NONE) aoi__unit_gone(space, c->watch);
+    sync(space, slot);
+    if (space->own[slot].watch != AOI__NONE) aoi__unit_gone(space, space->own[slot].watch);
     const struct aoi__touched *t = c->touched != 0 ? &space->touched.at[c->touched - 1] : NULL;
     if (t != NULL)
-        notify(space, slot, t->pos, t->appeal, space->hot[slot].layers | t->layers);
+        notify(space, slot, t->pos, t->appeal, space->hot[slot].layers | t->layers, 0);
     else
-        notify(space, slot, space->hot[slot].pos, c->appeal, space->hot[slot].layers);
+        notify(space, slot, space->hot[slot].pos, c->appeal, space->hot[slot].layers, 0);
     if (c->flags & AOI__PUBLISHED) aoi__publisher_gone(space, slot);
     if (c->flags & AOI__RELEASED) idmap_remove(&space->released, space->hot[slot].id);
     displace(space, slot);
@@ -516,7 +605,8 @@ int aoi_entity_get(const struct aoi_space *space, uint64_t id, struct aoi_entity
                                .appeal = c->appeal,
                                .priority = c->priority,
                                .report_observed = (c->flags & AOI__REPORT) != 0,
-                               .owner = c->owner,
-                               .subscribers = c->watch == AOI__NONE ? 0 : space->watches.at[c->watch].viewers.n};
+                               .owner = space->own[slot].owner};
+    uint32_t watch = space->own[slot].watch;
+    if (watch != AOI__NONE) out->subscribers = space->watches.at[watch].viewers.n;
     return AOI_OK;
 }

@@ -26,21 +26,16 @@ struct area {
     ARRAY(struct link) links;
 };
 
-struct home {
-    uint32_t cell;  /* block << 6 | bit */
-    uint32_t place; /* in the cell */
-};
-
 struct grid {
     double scale; /* coordinate to cell: 1 / edge */
     aoi__scan_fn scan;
     struct aoi__blocks dir;
-    ARRAY(struct home) home;  /* by slot */
-    ARRAY(struct area) areas; /* by watch */
-    aoi__slots wide;          /* watches */
-    aoi__slots changed;       /* blocks with changed != 0, which are kept for that */
-    uint32_t wide_layers;     /* of changes that concern wide watches, beside those of changed */
-    aoi__slots near;          /* scratch: the blocks of a box */
+    ARRAY(struct aoi__home) home; /* by slot */
+    ARRAY(struct area) areas;     /* by watch */
+    aoi__slots wide;              /* watches */
+    aoi__slots changed;           /* blocks with changed != 0, which are kept for that */
+    uint32_t wide_layers;         /* of changes that concern wide watches, beside those of changed */
+    aoi__slots near;              /* scratch: the blocks of a box */
 };
 
 static struct grid *grid_of(const struct aoi_space *space)
@@ -70,19 +65,15 @@ static void cell_at(const struct grid *g, const float pos[3], int32_t cell[3])
 static void put(struct aoi_space *space, uint32_t slot, const int32_t cell[3])
 {
     struct grid *g = grid_of(space);
-    uint32_t block = aoi__block_get(&g->dir, cell), bit = aoi__cell_bit(&g->dir, cell);
-    uint32_t place = aoi__cell_put(&g->dir, block, bit, slot, space->hot[slot].pos);
+    uint32_t block = aoi__block_get(&g->dir, cell);
+    bool fresh;
+    g->home.at[slot] = aoi__page_put(&g->dir, block, aoi__cell_bit(&g->dir, cell), slot, &space->hot[slot], &fresh);
     g->dir.block.at[block].layers |= space->hot[slot].layers;
-    g->home.at[slot] = (struct home){.cell = block << 6 | bit, .place = place};
 }
 
-/* Returns the block that it was in, which may have nothing left to stay for. */
-static uint32_t take(struct grid *g, uint32_t slot)
+static struct aoi__page *page_of(const struct grid *g, uint32_t slot)
 {
-    struct home home = g->home.at[slot];
-    uint32_t moved = aoi__cell_take(&g->dir, home.cell >> 6, home.cell & 63, home.place);
-    g->home.at[moved].place = home.place;
-    return home.cell >> 6;
+    return &g->dir.page.at[g->home.at[slot].page];
 }
 
 static void grid_insert(struct aoi_space *space, uint32_t slot)
@@ -98,24 +89,38 @@ static void grid_insert(struct aoi_space *space, uint32_t slot)
 static void grid_erase(struct aoi_space *space, uint32_t slot)
 {
     struct grid *g = grid_of(space);
-    aoi__block_drop(&g->dir, take(g, slot));
+    uint32_t block = page_of(g, slot)->block;
+    aoi__page_take(&g->dir, g->home.at[slot]);
+    g->home.at[slot].page = AOI__NONE;
+    aoi__block_drop(&g->dir, block);
 }
 
 static void grid_move(struct aoi_space *space, uint32_t slot, const float from[3])
 {
     struct grid *g = grid_of(space);
-    const float *to = space->hot[slot].pos;
-    struct home home = g->home.at[slot];
+    const struct aoi__hot *to = &space->hot[slot];
+    const struct aoi__home home = g->home.at[slot];
     int32_t old_cell[3], new_cell[3];
     cell_at(g, from, old_cell);
-    cell_at(g, to, new_cell);
+    cell_at(g, to->pos, new_cell);
     if (memcmp(old_cell, new_cell, sizeof old_cell) == 0) {
-        aoi__cell_write(aoi__cell_in(&g->dir.block.at[home.cell >> 6], home.cell & 63), g->dir.dims, home.place, to);
+        aoi__page_write(&g->dir, page_of(g, slot), home.place, to->pos, to->extra);
         return;
     }
-    uint32_t left = take(g, slot);
+    uint32_t left = page_of(g, slot)->block;
+    aoi__page_take(&g->dir, home);
     put(space, slot, new_cell);
-    if (g->home.at[slot].cell >> 6 != left) aoi__block_drop(&g->dir, left);
+    aoi__block_drop(&g->dir, left);
+}
+
+static void grid_where(const struct aoi_space *space, uint32_t slot, float pos[3], uint32_t *extra)
+{
+    const struct grid *g = grid_of(space);
+    const struct aoi__page *page = page_of(g, slot);
+    uint32_t place = g->home.at[slot].place;
+    pos[2] = 0;
+    for (uint32_t a = 0; a < space->dims; a++) pos[a] = page->x[(size_t)a * page->cap + place];
+    *extra = g->dir.extra ? aoi__page_extra(page, space->dims)[place] : 0;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- watches */
@@ -214,9 +219,11 @@ static void grid_watch_set(struct aoi_space *space, uint32_t watch)
 static void scan_block(const struct grid *g, const struct aoi__block *block, uint64_t mask, const float lo[3], const float hi[3], aoi__slots *out)
 {
     for (mask &= block->full; mask != 0; mask &= mask - 1) {
-        const struct aoi__cell *cell = aoi__cell_in(block, (uint32_t)__builtin_ctzll(mask));
-        array_reserve(out, (size_t)out->n + cell->n + AOI__LANES);
-        out->n += g->scan(cell->x, cell->cap, cell->n, lo, hi, out->at + out->n);
+        for (uint32_t p = aoi__page_first(block, (uint32_t)__builtin_ctzll(mask)); p != AOI__NONE; p = g->dir.page.at[p].next) {
+            const struct aoi__page *page = &g->dir.page.at[p];
+            array_reserve(out, (size_t)out->n + page->n + AOI__LANES);
+            out->n += g->scan(page->x, aoi__page_slots(page, g->dir.dims), page->cap, page->n, lo, hi, out->at + out->n);
+        }
     }
 }
 
@@ -258,7 +265,7 @@ static void grid_gather(struct aoi_space *space, uint32_t watch, uint32_t mask, 
     const struct area *area = &g->areas.at[watch];
     uint32_t start = out->n;
     bool large = w->slot == AOI__NONE || (space->cold[w->slot].flags & AOI__LARGE), whole = lo == w->lo && hi == w->hi;
-    uint32_t own = large ? AOI__NONE : g->home.at[w->slot].cell >> 6;
+    uint32_t own = large ? AOI__NONE : page_of(g, w->slot)->block;
     int32_t first[3], last[3];
     if (area->wide != AOI__NONE) {
         grid_scan(space, lo, hi, mask, out);
@@ -325,11 +332,14 @@ static void mark_changed(struct grid *g, uint32_t b, uint32_t bit, uint32_t laye
     block->keep = true;
 }
 
-static void grid_notify(struct aoi_space *space, uint32_t slot, const float from[3], uint32_t layers)
+static void grid_notify(struct aoi_space *space, uint32_t slot, const float from[3], uint32_t layers, uint32_t what)
 {
     struct grid *g = grid_of(space);
-    uint32_t home = g->home.at[slot].cell;
-    mark_changed(g, home >> 6, home & 63, layers);
+    struct aoi__page *page = aoi__page_touch(&g->dir, g->home.at[slot].page);
+    uint64_t bit = (uint64_t)1 << g->home.at[slot].place;
+    if (what & AOI__MOVED) page->moved |= bit;
+    if (what & AOI__STATE) page->state |= bit;
+    mark_changed(g, page->block, page->bit, layers);
     if (memcmp(from, space->hot[slot].pos, 3 * sizeof *from) == 0) return;
     int32_t cell[3];
     cell_at(g, from, cell);
@@ -357,7 +367,10 @@ static void grid_disturb(struct aoi_space *space, const float lo[3], const float
 static void grid_relayer(struct aoi_space *space, uint32_t slot)
 {
     struct grid *g = grid_of(space);
-    g->dir.block.at[g->home.at[slot].cell >> 6].layers |= space->hot[slot].layers;
+    struct aoi__page *page = page_of(g, slot);
+    page->any |= space->hot[slot].layers;
+    page->all &= space->hot[slot].layers;
+    g->dir.block.at[page->block].layers |= space->hot[slot].layers;
 }
 
 static void dirty_if(struct aoi_space *space, uint32_t watch, uint32_t layers)
@@ -384,6 +397,11 @@ static void grid_resolve(struct aoi_space *space)
     g->wide_layers = 0;
 }
 
+static void grid_flushed(struct aoi_space *space)
+{
+    aoi__blocks_next_window(&grid_of(space)->dir);
+}
+
 /* ------------------------------------------------------------------------------------------------------------- life and checks */
 
 static void grid_init(struct aoi_space *space)
@@ -392,6 +410,8 @@ static void grid_init(struct aoi_space *space)
     g->scale = 1 / space->set.cell_size;
     g->scan = aoi__scan_pick(space->dims);
     g->dir.dims = space->dims;
+    g->dir.extra = space->set.extra;
+    g->dir.window = 1;
     g->dir.shift = space->dims == 2 ? 3 : 2;
     space->index = g;
 }
@@ -418,21 +438,25 @@ static uint64_t grid_bytes(const struct aoi_space *space)
     return bytes;
 }
 
-static void validate_cell(const struct aoi_space *space, uint32_t b, uint32_t bit)
+static uint32_t validate_page(const struct aoi_space *space, uint32_t p)
 {
     const struct grid *g = grid_of(space);
-    const struct aoi__cell *cell = aoi__cell_in(&g->dir.block.at[b], bit);
-    CHECK(cell->n <= cell->cap && (cell->n > 0) == (g->dir.block.at[b].full >> bit & 1));
-    for (uint32_t i = 0; i < cell->n; i++) {
-        uint32_t slot = aoi__cell_slots(cell, space->dims)[i];
-        const float *pos = space->hot[slot].pos;
+    const struct aoi__page *page = &g->dir.page.at[p];
+    for (uint64_t m = page->used; m != 0; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(m), slot = aoi__page_slots(page, space->dims)[i];
+        const struct aoi__hot *h = &space->hot[slot];
+        bool moving = aoi__moving(space, slot);
+        float pos[3] = {0};
         int32_t at[3];
+        for (uint32_t a = 0; a < space->dims; a++) pos[a] = page->x[(size_t)a * page->cap + i];
         cell_at(g, pos, at);
-        CHECK((space->hot[slot].layers & ~g->dir.block.at[b].layers) == 0);
-        CHECK(aoi__alive(space, slot) && g->home.at[slot].cell == (b << 6 | bit) && g->home.at[slot].place == i);
-        CHECK(aoi__block_find(&g->dir, at) == b && aoi__cell_bit(&g->dir, at) == bit);
-        for (uint32_t a = 0; a < space->dims; a++) CHECK(cell->x[(size_t)a * cell->cap + i] == pos[a]);
+        CHECK((h->layers & ~g->dir.block.at[page->block].layers) == 0 && (h->layers & ~page->any) == 0 && (page->all & ~h->layers) == 0);
+        CHECK(aoi__alive(space, slot) && g->home.at[slot].page == p && g->home.at[slot].place == i);
+        CHECK(aoi__block_find(&g->dir, at) == page->block && aoi__cell_bit(&g->dir, at) == page->bit);
+        CHECK(aoi__page_ids(page, space->dims)[i] == h->id && (!g->dir.extra || moving || aoi__page_extra(page, space->dims)[i] == h->extra));
+        CHECK(moving || memcmp(pos, h->pos, sizeof pos) == 0);
     }
+    return (uint32_t)__builtin_popcountll(page->used);
 }
 
 static void validate_watch(const struct aoi_space *space, uint32_t watch)
@@ -469,9 +493,8 @@ static void grid_validate(const struct aoi_space *space)
         CHECK((block->changed != 0) == block->keep);
         entries += block->entries.n;
         for (uint64_t m = block->have; m != 0; m &= m - 1) {
-            uint32_t bit = (uint32_t)__builtin_ctzll(m);
-            validate_cell(space, b, bit);
-            entities += aoi__cell_in(block, bit)->n;
+            for (uint32_t p = aoi__page_first(block, (uint32_t)__builtin_ctzll(m)); p != AOI__NONE; p = g->dir.page.at[p].next)
+                entities += validate_page(space, p);
         }
     }
     for (uint32_t w = 0; w < space->watches.n; w++) validate_watch(space, w);
@@ -486,6 +509,7 @@ const struct aoi__index_ops aoi__grid_ops = {
     .insert = grid_insert,
     .erase = grid_erase,
     .move = grid_move,
+    .where = grid_where,
     .watch_set = grid_watch_set,
     .watch_clear = grid_watch_clear,
     .gather = grid_gather,
@@ -493,6 +517,7 @@ const struct aoi__index_ops aoi__grid_ops = {
     .disturb = grid_disturb,
     .relayer = grid_relayer,
     .resolve = grid_resolve,
+    .flushed = grid_flushed,
     .watching = grid_watching,
     .scan = grid_scan,
     .bytes = grid_bytes,

@@ -14,6 +14,9 @@ struct aoi_space;
 
 typedef ARRAY(uint32_t) aoi__slots;
 
+/* What of an entity has changed, beside coming or going. */
+enum { AOI__MOVED = 1, AOI__STATE = 2 }; /* position or extra; layers or payload */
+
 struct aoi__index_ops {
     const char *name;
     /* space->index is the index's own state, made here and freed there. */
@@ -24,8 +27,13 @@ struct aoi__index_ops {
     void (*insert)(struct aoi_space *space, uint32_t slot);
     /* It goes; its position still stands in hot, and aoi__index notify() has been called for it. No watch belongs to it any more. */
     void (*erase)(struct aoi_space *space, uint32_t slot);
-    /* hot holds its new position; from[] is the one that it had at the last call. A unit's watch follows by its own watch_set(). */
+    /* hot holds its new position and extra; from[] is the position where it stands in the index. A unit's watch follows by its own watch_set(). */
     void (*move)(struct aoi_space *space, uint32_t slot, const float from[3]);
+    /* Where it stands in the index, and the extra word of then: what they were when insert(), move() or settle() was last called for it. */
+    void (*where)(const struct aoi_space *space, uint32_t slot, float pos[3], uint32_t *extra);
+    /* A flush has begun, and hot may hold other positions and extras of these slots than the index, which has those of the last flush: stamps, moves and notifies
+     * for each that differs. Leaves those in slot[], and returns how many they are. NULL: by where(), move() and notify(). */
+    uint32_t (*settle)(struct aoi_space *space, uint32_t *slot, uint32_t n);
 
     /* The area of space->watches.at[watch] is new (active was false) or has changed; the watch already holds the new lo and hi. */
     void (*watch_set)(struct aoi_space *space, uint32_t watch);
@@ -38,14 +46,16 @@ struct aoi__index_ops {
 
     /* Something about the entity has changed: it was at from[] at the last flush and is in hot[slot].pos now (the same place, perhaps); layers are those that it
      * has or had. Sees to it that, by the next resolve(), aoi__watch_dirty() is called for every active watch of a mask with one of these layers that
-     * holds it now or may have held it at the last flush. Too many is fine. */
-    void (*notify)(struct aoi_space *space, uint32_t slot, const float from[3], uint32_t layers);
+     * holds it now or may have held it at the last flush. Too many is fine. what: flags of what has changed, for a flush that is running. */
+    void (*notify)(struct aoi_space *space, uint32_t slot, const float from[3], uint32_t layers, uint32_t what);
     /* Likewise for every active watch of which the box touches lo..hi. */
     void (*disturb)(struct aoi_space *space, const float lo[3], const float hi[3]);
     /* hot holds other layers than before. */
     void (*relayer)(struct aoi_space *space, uint32_t slot);
     /* The flush is about to read which players are dirty. */
     void (*resolve)(struct aoi_space *space);
+    /* A flush ends; all dirty players have been served or skipped. NULL: nothing to do. */
+    void (*flushed)(struct aoi_space *space);
 
     /* Appends every active watch of which the box touches lo..hi, each once. */
     void (*watching)(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out);

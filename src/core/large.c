@@ -18,9 +18,8 @@ struct level {
 };
 
 struct home {
-    uint32_t cell;   /* block << 6 | bit */
-    uint32_t place;  /* in the cell */
-    uint32_t listed; /* in all */
+    struct aoi__home at; /* in its level's pages */
+    uint32_t listed;     /* in all */
 };
 
 /* So few are candidates for everybody: the exact rule is cheaper than finding out where they are. */
@@ -61,6 +60,7 @@ static struct aoi__large *large_get(struct aoi_space *space)
         level->bound = k < LEVELS - 1 ? ldexp(1, 2 * k - 6) : INFINITY;
         level->scale = 0.5 / ldexp(1, 2 * k - 6);
         level->dir.dims = space->dims;
+        level->dir.window = 1;
         level->dir.shift = space->dims == 2 ? 3 : 2;
     }
     large->scan = aoi__scan_pick(space->dims);
@@ -74,9 +74,9 @@ void aoi__large_insert(struct aoi_space *space, uint32_t slot)
     int32_t cell[3];
     cell_at(level, space->hot[slot].pos, cell);
     uint32_t block = aoi__block_get(&level->dir, cell), bit = aoi__cell_bit(&level->dir, cell);
+    bool fresh;
     array_reserve(&large->home, (size_t)slot + 1);
-    large->home.at[slot] = (struct home){
-        .cell = block << 6 | bit, .place = aoi__cell_put(&level->dir, block, bit, slot, space->hot[slot].pos), .listed = large->all.n};
+    large->home.at[slot] = (struct home){.at = aoi__page_put(&level->dir, block, bit, slot, &space->hot[slot], &fresh), .listed = large->all.n};
     *array_add(&large->all) = slot;
     level->n++;
 }
@@ -86,9 +86,9 @@ void aoi__large_erase(struct aoi_space *space, uint32_t slot)
     struct aoi__large *large = space->large;
     struct level *level = level_of(large, space->cold[slot].appeal);
     struct home home = large->home.at[slot];
-    uint32_t moved = aoi__cell_take(&level->dir, home.cell >> 6, home.cell & 63, home.place);
-    large->home.at[moved].place = home.place;
-    aoi__block_drop(&level->dir, home.cell >> 6);
+    uint32_t block = level->dir.page.at[home.at.page].block;
+    aoi__page_take(&level->dir, home.at);
+    aoi__block_drop(&level->dir, block);
     array_swap_remove(&large->all, home.listed);
     if (home.listed < large->all.n) large->home.at[large->all.at[home.listed]].listed = home.listed;
     level->n--;
@@ -101,8 +101,9 @@ void aoi__large_move(struct aoi_space *space, uint32_t slot)
     struct home home = large->home.at[slot];
     int32_t cell[3];
     cell_at(level, space->hot[slot].pos, cell);
-    if (aoi__block_find(&level->dir, cell) == home.cell >> 6 && aoi__cell_bit(&level->dir, cell) == (home.cell & 63)) {
-        aoi__cell_write(aoi__cell_in(&level->dir.block.at[home.cell >> 6], home.cell & 63), space->dims, home.place, space->hot[slot].pos);
+    const struct aoi__page *page = &level->dir.page.at[home.at.page];
+    if (aoi__block_find(&level->dir, cell) == page->block && aoi__cell_bit(&level->dir, cell) == page->bit) {
+        aoi__page_write(&level->dir, page, home.at.place, space->hot[slot].pos, space->hot[slot].extra);
         return;
     }
     aoi__large_erase(space, slot);
@@ -119,9 +120,11 @@ static void scan_level(struct aoi__large *large, const struct level *level, cons
     for (uint32_t i = 0; i < large->near.n; i++) {
         const struct aoi__block *block = &level->dir.block.at[large->near.at[i]];
         for (uint64_t m = aoi__cell_mask(&level->dir, block, first, last) & block->full; m != 0; m &= m - 1) {
-            const struct aoi__cell *cell = aoi__cell_in(block, (uint32_t)__builtin_ctzll(m));
-            array_reserve(out, (size_t)out->n + cell->n + AOI__LANES);
-            out->n += large->scan(cell->x, cell->cap, cell->n, lo, hi, out->at + out->n);
+            for (uint32_t p = aoi__page_first(block, (uint32_t)__builtin_ctzll(m)); p != AOI__NONE; p = level->dir.page.at[p].next) {
+                const struct aoi__page *page = &level->dir.page.at[p];
+                array_reserve(out, (size_t)out->n + page->n + AOI__LANES);
+                out->n += large->scan(page->x, aoi__page_slots(page, level->dir.dims), page->cap, page->n, lo, hi, out->at + out->n);
+            }
         }
     }
 }
@@ -168,6 +171,19 @@ uint64_t aoi__large_bytes(const struct aoi_space *space)
     return bytes;
 }
 
+static uint32_t validate_page(const struct aoi_space *space, const struct level *level, uint32_t p)
+{
+    const struct aoi__page *page = &level->dir.page.at[p];
+    for (uint64_t m = page->used; m != 0; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(m), slot = aoi__page_slots(page, space->dims)[i];
+        const struct home *home = &space->large->home.at[slot];
+        CHECK(aoi__alive(space, slot) && (space->cold[slot].flags & AOI__LARGE) && level_of(space->large, space->cold[slot].appeal) == level);
+        CHECK(space->large->all.at[home->listed] == slot && home->at.page == p && home->at.place == i);
+        for (uint32_t a = 0; a < space->dims; a++) CHECK(page->x[(size_t)a * page->cap + i] == space->hot[slot].pos[a]);
+    }
+    return (uint32_t)__builtin_popcountll(page->used);
+}
+
 uint32_t aoi__large_validate(const struct aoi_space *space)
 {
     uint32_t entities = 0;
@@ -178,15 +194,8 @@ uint32_t aoi__large_validate(const struct aoi_space *space)
         for (uint32_t b = 0; b < level->dir.block.n; b++) {
             for (uint64_t m = level->dir.block.at[b].have; m != 0; m &= m - 1) {
                 uint32_t bit = (uint32_t)__builtin_ctzll(m);
-                const struct aoi__cell *cell = aoi__cell_in(&level->dir.block.at[b], bit);
-                for (uint32_t i = 0; i < cell->n; i++, n++) {
-                    uint32_t slot = aoi__cell_slots(cell, space->dims)[i];
-                    CHECK(aoi__alive(space, slot) && (space->cold[slot].flags & AOI__LARGE) &&
-                          level_of(space->large, space->cold[slot].appeal) == level);
-                    CHECK(space->large->all.at[space->large->home.at[slot].listed] == slot);
-                    CHECK(space->large->home.at[slot].cell == (b << 6 | bit) && space->large->home.at[slot].place == i);
-                    for (uint32_t a = 0; a < space->dims; a++) CHECK(cell->x[(size_t)a * cell->cap + i] == space->hot[slot].pos[a]);
-                }
+                for (uint32_t p = aoi__page_first(&level->dir.block.at[b], bit); p != AOI__NONE; p = level->dir.page.at[p].next)
+                    n += validate_page(space, level, p);
             }
         }
         CHECK(n == level->n);

@@ -24,7 +24,7 @@ int aoi_publish_from(struct aoi_space *space, aoi_owner owner, uint64_t entity, 
     if (entity == 0) return AOI_EINVAL;
     uint32_t slot = aoi__entity_slot(space, entity);
     if (slot == AOI__NONE) return AOI_ENOENTITY;
-    if (space->cold[slot].owner != owner) return AOI_EOWNER;
+    if (space->own[slot].owner != owner) return AOI_EOWNER;
     int err = publish(space, &(struct aoi__message){.from = entity, .slot = slot}, message, len);
     if (err == AOI_OK) space->cold[slot].flags |= AOI__PUBLISHED;
     return err;
@@ -74,7 +74,7 @@ static void post_publisher(struct aoi_space *space, uint32_t message)
         hi[a] = space->hot[m->slot].pos[a] + c->appeal;
     }
     space->ops->watching(space, lo, hi, &space->found_watches);
-    if (c->watch != AOI__NONE) post_watch(space, c->watch, message);
+    if (space->own[m->slot].watch != AOI__NONE) post_watch(space, space->own[m->slot].watch, message);
     if (c->flags & AOI__SHOWN) {
         const struct aoi__shown *shown = &space->shown.at[idmap_get(&space->shown_map, m->from)];
         for (uint32_t i = 0; i < shown->players.n; i++) post(space, shown->players.at[i], message);

@@ -21,10 +21,9 @@ static bool holds(const struct aoi__player *p, uint32_t slot)
 
 static bool is_observed(const struct aoi_space *space, uint32_t slot)
 {
-    const struct aoi__cold *c = &space->cold[slot];
-    uint32_t strangers = c->told;
-    if (c->watch == AOI__NONE) return strangers > 0;
-    const struct aoi__watch *w = &space->watches.at[c->watch];
+    uint32_t strangers = space->cold[slot].told, watch = space->own[slot].watch;
+    if (watch == AOI__NONE) return strangers > 0;
+    const struct aoi__watch *w = &space->watches.at[watch];
     for (uint32_t i = 0; i < w->viewers.n && strangers > 0; i++) strangers -= holds(&space->players.at[w->viewers.at[i].player], slot);
     return strangers > 0;
 }
@@ -61,7 +60,7 @@ bool aoi__observe_tell(struct aoi_space *space)
         if (!(c->flags & AOI__OBSERVE_CHECK)) continue; /* removed, or stood there twice */
         c->flags &= ~(uint32_t)AOI__OBSERVE_CHECK;
         if (!(c->flags & AOI__REPORT) || is_observed(space, slot) == ((c->flags & AOI__OBSERVED) != 0)) continue;
-        *array_add(&space->reports) = (struct aoi__report){.owner = c->owner, .slot = slot};
+        *array_add(&space->reports) = (struct aoi__report){.owner = space->own[slot].owner, .slot = slot};
     }
     space->observe_check.n = 0;
     if (space->reports.n > 1) qsort(space->reports.at, space->reports.n, sizeof *space->reports.at, by_owner);

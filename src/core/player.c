@@ -232,7 +232,7 @@ static void end_subscription(struct aoi_space *space, uint32_t player, uint32_t 
     if (space->cold[slot].flags & AOI__REPORT) aoi__observe_check(space, slot);
     if (space->watches.at[u.watch].viewers.n > 0) return;
     watch_free(space, u.watch);
-    space->cold[slot].watch = AOI__NONE;
+    space->own[slot].watch = AOI__NONE;
 }
 
 static void clear_viewport(struct aoi_space *space, uint32_t player)
@@ -361,7 +361,7 @@ int aoi_subscribe(struct aoi_space *space, aoi_owner owner, uint64_t player, uin
     uint32_t slot = aoi__entity_slot(space, entity);
     if (slot == IDMAP_NONE) return AOI_ENOENTITY;
 
-    uint32_t watch = space->cold[slot].watch;
+    uint32_t watch = space->own[slot].watch;
     uint32_t unit = p == IDMAP_NONE || watch == AOI__NONE ? AOI__NONE : find_unit(&space->players.at[p], watch);
     uint32_t units = p == IDMAP_NONE ? 0 : space->players.at[p].units.n; /* the new one's number */
     if (unit == AOI__NONE && units >= space->world->limits.max_units) return AOI_ELIMIT;
@@ -371,7 +371,7 @@ int aoi_subscribe(struct aoi_space *space, aoi_owner owner, uint64_t player, uin
         return AOI_OK;
     }
     bool first = watch == AOI__NONE;
-    if (first) watch = space->cold[slot].watch = watch_new(space, slot);
+    if (first) watch = space->own[slot].watch = watch_new(space, slot);
     uint32_t viewer = watch_add_viewer(space, watch, p, units);
     *array_add(&space->players.at[p].units) = (struct aoi__unit){.watch = watch, .viewer = viewer, .include_self = include_self};
     if (space->cold[slot].flags & AOI__REPORT) aoi__observe_check(space, slot);
@@ -385,7 +385,7 @@ int aoi_unsubscribe(struct aoi_space *space, aoi_owner owner, uint64_t player, u
     if (err != AOI_OK) return err;
     if (entity == 0) return AOI_EINVAL;
     uint32_t slot = aoi__entity_slot(space, entity);
-    uint32_t watch = slot == IDMAP_NONE ? AOI__NONE : space->cold[slot].watch;
+    uint32_t watch = slot == IDMAP_NONE ? AOI__NONE : space->own[slot].watch;
     uint32_t unit = watch == AOI__NONE ? AOI__NONE : find_unit(&space->players.at[p], watch);
     if (unit == AOI__NONE) return AOI_ENOENTITY;
     end_subscription(space, p, unit);

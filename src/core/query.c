@@ -31,6 +31,7 @@ void aoi__rows_reserve(struct aoi_rows *rows, size_t need)
 
 void aoi__scan(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *out)
 {
+    aoi__sync(space);
     space->ops->scan(space, lo, hi, layers, out);
     aoi__large_scan(space, lo, hi, out);
     if (layers == 0) return;

@@ -2,10 +2,9 @@
 #include "core/scan.h"
 
 /* Without branches: every slot is written, and kept if it is inside. */
-static uint32_t scan_2d(const float *columns, uint32_t cap, uint32_t n, const float lo[3], const float hi[3], uint32_t *out)
+static uint32_t scan_2d(const float *columns, const uint32_t *slot, uint32_t cap, uint32_t n, const float lo[3], const float hi[3], uint32_t *out)
 {
     const float *x = columns, *y = x + cap;
-    const uint32_t *slot = (const uint32_t *)(const void *)(y + cap);
     uint32_t k = 0;
     for (uint32_t i = 0; i < n; i++) {
         out[k] = slot[i];
@@ -14,10 +13,9 @@ static uint32_t scan_2d(const float *columns, uint32_t cap, uint32_t n, const fl
     return k;
 }
 
-static uint32_t scan_3d(const float *columns, uint32_t cap, uint32_t n, const float lo[3], const float hi[3], uint32_t *out)
+static uint32_t scan_3d(const float *columns, const uint32_t *slot, uint32_t cap, uint32_t n, const float lo[3], const float hi[3], uint32_t *out)
 {
     const float *x = columns, *y = x + cap, *z = y + cap;
-    const uint32_t *slot = (const uint32_t *)(const void *)(z + cap);
     uint32_t k = 0;
     for (uint32_t i = 0; i < n; i++) {
         out[k] = slot[i];
@@ -85,19 +83,19 @@ TARGET static inline uint32_t keep(__m256 inside, const uint32_t *slot, uint32_t
     return (uint32_t)__builtin_popcount(m);
 }
 
-TARGET static uint32_t scan_2d_avx2(const float *columns, uint32_t cap, uint32_t n, const float lo[3], const float hi[3], uint32_t *out)
+TARGET static uint32_t scan_2d_avx2(const float *columns, const uint32_t *slot, uint32_t cap, uint32_t n, const float lo[3], const float hi[3],
+                                    uint32_t *out)
 {
     const float *x = columns, *y = x + cap;
-    const uint32_t *slot = (const uint32_t *)(const void *)(y + cap);
     uint32_t k = 0;
     for (uint32_t i = 0; i < n; i += 8) k += keep(_mm256_and_ps(within(x + i, lo[0], hi[0]), within(y + i, lo[1], hi[1])), slot + i, n - i, out + k);
     return k;
 }
 
-TARGET static uint32_t scan_3d_avx2(const float *columns, uint32_t cap, uint32_t n, const float lo[3], const float hi[3], uint32_t *out)
+TARGET static uint32_t scan_3d_avx2(const float *columns, const uint32_t *slot, uint32_t cap, uint32_t n, const float lo[3], const float hi[3],
+                                    uint32_t *out)
 {
     const float *x = columns, *y = x + cap, *z = y + cap;
-    const uint32_t *slot = (const uint32_t *)(const void *)(z + cap);
     uint32_t k = 0;
     for (uint32_t i = 0; i < n; i += 8) {
         __m256 flat = _mm256_and_ps(within(x + i, lo[0], hi[0]), within(y + i, lo[1], hi[1]));

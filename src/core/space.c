@@ -42,6 +42,9 @@ void aoi__space_free(struct aoi_space *space)
     for (uint32_t s = 0; s < space->slot_n; s++) free(space->cold[s].payload);
     free(space->hot);
     free(space->cold);
+    free(space->own);
+    free(space->moving);
+    array_clear(&space->moved);
     free(space->mark);
     free(space->told_at);
     free(space->alive);
@@ -150,7 +153,7 @@ void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats)
     stats->messages += own->messages;
 
     uint64_t bytes = sizeof *space + space->payload_bytes + idmap_bytes(&space->entity_map) + idmap_bytes(&space->player_map);
-    bytes += (uint64_t)space->slot_cap * (sizeof *space->hot + sizeof *space->cold + sizeof *space->mark) + space->slot_cap / 8;
+    bytes += (uint64_t)space->slot_cap * (sizeof *space->hot + sizeof *space->cold + sizeof *space->own + sizeof *space->mark) + space->slot_cap / 4;
     bytes += (uint64_t)space->touched.cap * sizeof *space->touched.at + (uint64_t)space->watches.cap * sizeof *space->watches.at;
     bytes += (uint64_t)space->players.cap * sizeof *space->players.at + (uint64_t)space->free_slots.cap * 4;
     for (uint32_t p = 0; p < space->players.n; p++)

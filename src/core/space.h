@@ -40,12 +40,16 @@ struct aoi__cold {
     float appeal;
     uint32_t priority;
     uint32_t flags;
-    aoi_owner owner;
     uint32_t owner_prev, owner_next;      /* list of the owner's entities in this space; AOI__NONE ends */
     uint32_t touched;                     /* 1 + its place in space->touched; 0: not touched since the last flush */
     uint32_t told;                        /* how many views hold it: its slot is not reused before this is 0 */
-    uint32_t watch;                       /* AOI__NONE: nobody is subscribed to it */
     uint32_t payload_stamp, layers_stamp; /* like hot.stamp */
+};
+
+/* What a Move and the settling of moves read beside hot. */
+struct aoi__own {
+    aoi_owner owner;
+    uint32_t watch; /* AOI__NONE: nobody is subscribed to it */
 };
 
 /* An entity that was changed since the last flush, and what it was then: there and back again is no change. */
@@ -162,6 +166,9 @@ struct aoi_space {
     uint32_t priority_n;       /* those of them of a priority other than 0 */
     struct aoi__hot *hot;
     struct aoi__cold *cold;
+    struct aoi__own *own;
+    uint64_t *moving;  /* bitmap by slot: it stands in moved, and hot may hold another position or extra than the index */
+    aoi__slots moved;  /* slots, since the last flush; those that are not moving count no more */
     uint32_t *mark;    /* scratch of a flush, see view.c */
     uint32_t *told_at; /* likewise; NULL until it is needed */
     uint32_t *alive;   /* bitmap by slot: neither free nor a tombstone (removed, but still in some view) */
@@ -226,6 +233,12 @@ struct aoi_world {
 static inline bool aoi__alive(const struct aoi_space *space, uint32_t slot)
 {
     return space->alive[slot >> 5] >> (slot & 31) & 1;
+}
+
+/* hot may hold another position or extra than the index. */
+static inline bool aoi__moving(const struct aoi_space *space, uint32_t slot)
+{
+    return space->moving[slot >> 6] >> (slot & 63) & 1;
 }
 
 /* The next flush has something to look at. */
@@ -310,6 +323,8 @@ uint32_t aoi__entity_slot(const struct aoi_space *space, uint64_t id); /* AOI__N
 void aoi__entity_remove(struct aoi_space *space, uint32_t slot);
 void aoi__slot_told(struct aoi_space *space, uint32_t slot);   /* one view more holds it */
 void aoi__slot_untold(struct aoi_space *space, uint32_t slot); /* one view less holds it */
+/* Brings the index up to what hot holds, for questions between two flushes. */
+void aoi__sync(struct aoi_space *space);
 /* Compares what was touched with what it was, stamps what differs with the serial and sees to it that whom it concerns is dirty. */
 void aoi__settle(struct aoi_space *space);
 void aoi__forget_touched(struct aoi_space *space);

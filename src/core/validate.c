@@ -18,7 +18,9 @@ static void validate_entity(const struct aoi_space *space, uint32_t slot)
     CHECK((idmap_get(&space->shown_map, h->id) != IDMAP_NONE) == ((c->flags & AOI__SHOWN) != 0));
     CHECK((idmap_get(&space->released, h->id) != IDMAP_NONE) == ((c->flags & AOI__RELEASED) != 0));
     if (c->touched != 0) CHECK(c->touched <= space->touched.n && space->touched.at[c->touched - 1].slot == slot);
-    if (c->watch != AOI__NONE) CHECK(space->watches.at[c->watch].slot == slot && space->watches.at[c->watch].viewers.n > 0);
+    uint32_t watch = space->own[slot].watch;
+    if (watch != AOI__NONE) CHECK(space->watches.at[watch].slot == slot && space->watches.at[watch].viewers.n > 0);
+    if (aoi__moving(space, slot)) CHECK(space->changed && c->appeal == 0);
     CHECK(h->stamp <= space->serial + 1 && c->payload_stamp <= space->serial + 1 && c->layers_stamp <= space->serial + 1);
 }
 
@@ -31,7 +33,7 @@ static void validate_entities(const struct aoi_space *space)
             priorities += space->cold[s].priority != 0;
             alive++;
         } else {
-            CHECK(space->cold[s].payload == NULL && space->cold[s].touched == 0);
+            CHECK(space->cold[s].payload == NULL && space->cold[s].touched == 0 && !aoi__moving(space, s));
             dead += space->cold[s].told > 0; /* a tombstone: some view still holds it */
         }
         CHECK(space->mark[s] <= space->mark_serial);
@@ -55,7 +57,7 @@ static uint64_t validate_player(const struct aoi_space *space, uint32_t player, 
         const struct aoi__watch *w = &space->watches.at[watch];
         CHECK(at < w->viewers.n && w->viewers.at[at].player == player && w->viewers.at[at].unit == (i < p->units.n ? i : AOI__NONE));
         CHECK(w->margin >= aoi__player_margin(space, p) && (p->set.mask & ~w->mask) == 0);
-        CHECK(i < p->units.n ? space->cold[w->slot].watch == watch : w->slot == AOI__NONE && w->viewers.n == 1);
+        CHECK(i < p->units.n ? space->own[w->slot].watch == watch : w->slot == AOI__NONE && w->viewers.n == 1);
     }
     for (uint32_t i = 0; i < p->told.n; i++) {
         uint32_t slot = p->told.at[i] & AOI__TOLD_SLOT;
@@ -80,7 +82,7 @@ static void validate_watch(const struct aoi_space *space, const struct aoi__watc
         return;
     }
     CHECK(watch->active == (watch->slot == AOI__NONE || space->cold[watch->slot].radius != 0));
-    if (!watch->active) return;
+    if (!watch->active || (watch->slot != AOI__NONE && aoi__moving(space, watch->slot))) return;
     struct aoi__watch anew = *watch;
     aoi__watch_area(space, &anew);
     CHECK(memcmp(anew.lo, watch->lo, sizeof anew.lo) == 0 && memcmp(anew.hi, watch->hi, sizeof anew.hi) == 0);
@@ -119,7 +121,7 @@ static void validate_owned(const struct aoi_space *space)
         const struct aoi__owned *o = &space->owned.at[i];
         CHECK(idmap_get(&space->owned_map, (uint64_t)o->owner + 1) == i);
         for (uint32_t s = o->entities, prev = AOI__NONE; s != AOI__NONE; prev = s, s = space->cold[s].owner_next, entities++)
-            CHECK(aoi__alive(space, s) && space->cold[s].owner == o->owner && space->cold[s].owner_prev == prev && entities <= space->entity_n);
+            CHECK(aoi__alive(space, s) && space->own[s].owner == o->owner && space->cold[s].owner_prev == prev && entities <= space->entity_n);
         for (uint32_t p = o->players, prev = AOI__NONE; p != AOI__NONE; prev = p, p = space->players.at[p].owner_next, players++)
             CHECK(space->players.at[p].owner == o->owner && space->players.at[p].owner_prev == prev && players <= space->player_n);
     }

@@ -308,6 +308,7 @@ void aoi_flush(struct aoi_space *space, struct aoi_flush_info *info)
     uint32_t start = space->round < space->players.n ? space->round : 0; /* after the last one served: nobody starves */
     flush_range(space, start, space->players.n, info);
     flush_range(space, 0, start, info);
+    if (space->ops->flushed != NULL) space->ops->flushed(space);
     aoi__messages_clear(space);
     if (aoi__observe_tell(space)) info->pending = true;
     space->changed = info->pending;

@@ -90,6 +90,7 @@ int aoi_query_why(struct aoi_space *space, uint64_t player, uint64_t entity, uin
     if (i == IDMAP_NONE) return AOI_ENOPLAYER;
     if (slot == AOI__NONE) return AOI_ENOENTITY;
     struct aoi__player *p = &space->players.at[i];
+    aoi__sync(space);
     const struct aoi_flush_info info = {.now_ms = now_ms};
     struct aoi__look k;
     bool base, keep, staying = p->staying;

@@ -79,6 +79,7 @@ static void rig_init(struct rig *r, const struct aoi__index_ops *ops, uint32_t d
     s->ops = ops;
     s->changed = true; /* and stays so: nobody listens */
     s->alive = mem_zalloc((slots / 32 + 1) * sizeof *s->alive);
+    s->moving = mem_zalloc((slots / 64 + 1) * sizeof *s->moving);
     array_reserve(&s->dirty, watches / 64 + 1);
     s->dirty.n = s->dirty.cap;
     memset(s->dirty.at, 0, s->dirty.n * sizeof *s->dirty.at);
@@ -104,6 +105,7 @@ static void rig_clear(struct rig *r)
     free(s->hot);
     free(s->cold);
     free(s->alive);
+    free(s->moving);
     free(r->touched);
     free(r->from);
     free(r->layers);
@@ -146,7 +148,7 @@ static void insert(struct rig *r, uint32_t slot, const float pos[3])
     s->entity_n++;
     touch(r, slot);
     s->ops->insert(s, slot);
-    s->ops->notify(s, slot, s->hot[slot].pos, s->hot[slot].layers);
+    s->ops->notify(s, slot, s->hot[slot].pos, s->hot[slot].layers, 0);
 }
 
 static void relayer(struct rig *r, uint32_t slot)
@@ -203,7 +205,7 @@ static void erase(struct rig *r, uint32_t slot)
     struct aoi_space *s = &r->space;
     if (r->owner[slot] != AOI__NONE) watch_clear(r, r->owner[slot]);
     touch(r, slot);
-    s->ops->notify(s, slot, r->from[slot], r->layers[slot]);
+    s->ops->notify(s, slot, r->from[slot], r->layers[slot], 0);
     s->ops->erase(s, slot);
     s->alive[slot >> 5] &= ~(1u << (slot & 31));
     s->entity_n--;
@@ -275,7 +277,7 @@ static void flush(struct rig *r)
 {
     struct aoi_space *s = &r->space;
     for (uint32_t i = 0; i < s->slot_n; i++)
-        if (r->touched[i] && aoi__alive(s, i)) s->ops->notify(s, i, r->from[i], r->layers[i]);
+        if (r->touched[i] && aoi__alive(s, i)) s->ops->notify(s, i, r->from[i], r->layers[i], 0);
     s->ops->resolve(s);
     for (uint32_t w = 0; w < s->watches.n; w++) {
         bool dirty = s->dirty.at[w / 64] >> (w % 64) & 1;
