@@ -103,6 +103,13 @@ static void add_entity(struct batch *batch, const struct codec_command *command)
         count(batch, entity->id, aoi_entity_add(batch->space, batch->session->owner, (enum aoi_add_mode)mode, entity));
 }
 
+static void move_failed(void *ctx, size_t item, int status)
+{
+    struct batch *batch = ctx;
+    batch->item = item;
+    count(batch, batch->command->u.move_entities.id[item], status);
+}
+
 static void move_entities(struct batch *batch, const struct codec_command *command)
 {
     size_t n = command->u.move_entities.id_n, z_n = command->u.move_entities.z_n, extra_n = command->u.move_entities.extra_n;
@@ -114,12 +121,7 @@ static void move_entities(struct batch *batch, const struct codec_command *comma
     }
     const float *x = command->u.move_entities.x, *y = command->u.move_entities.y, *z = z_n > 0 ? command->u.move_entities.z : NULL;
     const uint32_t *extra = extra_n > 0 ? command->u.move_entities.extra : NULL;
-    for (size_t i = 0; i < n; i++) {
-        const float pos[3] = {x[i], y[i], z != NULL ? z[i] : 0.0f};
-        uint64_t id = command->u.move_entities.id[i];
-        batch->item = i;
-        count(batch, id, aoi_entity_move(batch->space, batch->session->owner, id, pos, extra != NULL ? &extra[i] : NULL));
-    }
+    batch->applied += aoi_entity_move_many(batch->space, batch->session->owner, n, command->u.move_entities.id, x, y, z, extra, move_failed, batch);
 }
 
 static void remove_entities(struct batch *batch, const struct codec_command *command)
