@@ -27,10 +27,12 @@ find_missing() {
     lib libuv1-dev libuv
     lib libprotobuf-c-dev libprotobuf-c
     lib libinih-dev inih
+    lib libssl-dev libssl
     lib liblzma-dev liblzma
     [ "$want" = demo ] && return
     lib libcmocka-dev cmocka
     tool protobuf-compiler protoc
+    tool openssl openssl
     tool python3 /usr/bin/python3
     need python3-protobuf /usr/bin/python3 -c 'import google.protobuf'
     need nodejs node_18

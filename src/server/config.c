@@ -152,6 +152,14 @@ static int parse_level(const struct option *option, const char *text, void *fiel
     return 0;
 }
 
+static int parse_path(const struct option *option, const char *text, void *field, char *err)
+{
+    (void)option;
+    if (strlen(text) >= CONFIG_PATH_MAX) return fail(err, "is longer than %d bytes", CONFIG_PATH_MAX - 1);
+    snprintf(field, CONFIG_PATH_MAX, "%s", text);
+    return 0;
+}
+
 static int parse_index(const struct option *option, const char *text, void *field, char *err)
 {
     (void)option;
@@ -248,7 +256,8 @@ static int parse_listen(const struct option *option, const char *text, void *fie
 
 static const struct option options[] = {
     {"server", "listen", parse_listen, 0, "127.0.0.1:2643", 0, 0,
-     "Address and port; port 0: the kernel chooses one. Loopback only, for there are no tokens."},
+     "Address and port; port 0: the kernel chooses one. Without tokens_file only a loopback address is taken."},
+    {"server", "tokens_file", parse_path, AT(tokens_file), "", 0, 0, "Who may come in: lines of NAME ROLE SECRET. None: everybody, as admin."},
     {"server", "log_level", parse_level, AT(log_level), "info", 0, 0, "error, warn, info or debug; one line an event, to stderr."},
     {"server", "hello_timeout_ms", parse_count, AT(hello_timeout_ms), "2000", 1, DAY_MS, "A connection must have sent its Hello by then."},
     {"server", "frame_timeout_ms", parse_count, AT(frame_timeout_ms), "10000", 1, DAY_MS, "From the first byte of a frame to its last."},
@@ -531,10 +540,10 @@ static int check_space(struct config *config, uint32_t i, char *err)
 
 int config_check(struct config *config, char *err)
 {
-    if (!loopback(&config->address))
+    if (!loopback(&config->address) && config->tokens_file[0] == '\0')
         return fail(err,
-                    "listen = %s: this address can be reached from other machines, and this version has no tokens to tell friend from foe: "
-                    "anybody could command the daemon. Listen on 127.0.0.1 or [::1], and reach it from elsewhere through a tunnel.",
+                    "listen = %s: this address can be reached from other machines, and without tokens anybody could command the daemon from there. "
+                    "Set tokens_file (see the README about security), or listen on 127.0.0.1 or [::1].",
                     config->listen);
     if (config->max_payload + (uint64_t)1024 > config->max_frame_bytes)
         return fail(err, "max_frame_bytes must be at least 1 KiB more than max_payload");

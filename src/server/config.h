@@ -9,6 +9,7 @@
 #include "core/aoi.h"
 
 #define CONFIG_ERROR_MAX 512 /* room enough for any message of this file */
+#define CONFIG_PATH_MAX 256
 
 /* A space that is there from the start. */
 struct config_space {
@@ -24,7 +25,8 @@ struct config {
     /* [server] */
     char listen[64]; /* as given */
     struct sockaddr_storage address;
-    uint32_t log_level; /* enum log_level */
+    char tokens_file[CONFIG_PATH_MAX]; /* "": none */
+    uint32_t log_level;                /* enum log_level */
     uint32_t hello_timeout_ms, frame_timeout_ms, idle_timeout_ms, drain_timeout_ms;
     /* [limits] */
     uint64_t max_frame_bytes, out_soft_bytes, out_hard_bytes;

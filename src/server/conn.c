@@ -338,6 +338,9 @@ static void time_out(struct conn *conn, enum close_reason reason)
     if (reason == CLOSE_HELLO_TIMEOUT) {
         code = CODEC_UNAUTHENTICATED;
         snprintf(text, sizeof text, "no Hello within hello_timeout_ms = %u", config->hello_timeout_ms);
+    } else if (reason == CLOSE_TOKEN) {
+        code = CODEC_UNAUTHENTICATED;
+        snprintf(text, sizeof text, "the token in Hello is none of this daemon's tokens_file");
     } else if (reason == CLOSE_FRAME_TIMEOUT) {
         snprintf(text, sizeof text, "a frame that began %u ms ago has not ended (frame_timeout_ms): is the length before it right?",
                  config->frame_timeout_ms);
@@ -345,7 +348,7 @@ static void time_out(struct conn *conn, enum close_reason reason)
         snprintf(text, sizeof text, "idle for %u ms (idle_timeout_ms): send a Ping more often, also where there is nothing but deltas to wait for",
                  config->idle_timeout_ms);
     }
-    if (text[0] != '\0') session_send_error(sessions, &conn->session, 0, code, text);
+    if (text[0] != '\0') session_send_error(sessions, &conn->session, reason == CLOSE_TOKEN ? conn->session.last_seq : 0, code, text);
     session_close(sessions, &conn->session, reason);
 }
 
@@ -361,6 +364,7 @@ void conn_tick(struct conn *conn)
         if (conn->ended && uv_now(server->loop) - conn->closing_ms >= wait_ms) conn_drop(conn);
         return;
     }
+    if (conn->session.state == SESSION_DENIED && --conn->session.denied_ticks == 0) reason = CLOSE_TOKEN;
     if (conn->soft_ms != 0 && clock_ms >= conn->soft_ms + config->out_soft_ms) reason = CLOSE_OUT_SOFT;
     if (conn->input == INPUT_READING) {
         if (config->idle_timeout_ms > 0 && clock_ms >= conn->input_ms + config->idle_timeout_ms) reason = CLOSE_IDLE_TIMEOUT;

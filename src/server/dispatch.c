@@ -36,6 +36,24 @@ const char *dispatch_text(int code)
     return code >= 0 && code < CODEC_CODES ? texts[code] : "";
 }
 
+/* By its token, if this daemon has any. */
+static bool admit(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+{
+    const struct token nobody = {.role = ROLE_ADMIN}, *token = &nobody;
+    if (dispatch->tokens->list.n > 0) token = tokens_find(dispatch->tokens, frame->u.hello.token);
+    if (token != NULL) {
+        session->token = *token;
+        return true;
+    }
+    if (frame->u.hello.token[0] != '\0') {
+        session_deny(session);
+        return false;
+    }
+    session_send_error(dispatch->sessions, session, frame->seq, CODEC_UNAUTHENTICATED, "this daemon has a tokens_file, and Hello has no token");
+    session_close(dispatch->sessions, session, CLOSE_TOKEN);
+    return false;
+}
+
 static void take_hello(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
 {
     if (session->state == SESSION_READY) {
@@ -47,10 +65,11 @@ static void take_hello(struct dispatch *dispatch, struct session *session, const
         session_close(dispatch->sessions, session, CLOSE_VERSION);
         return;
     }
+    if (!admit(dispatch, session, frame)) return;
     session_accept(dispatch->sessions, session);
     char name[96];
-    log_info("hello", "peer=%s session=%llu client=%s", session->peer, (unsigned long long)session->id,
-             log_quote(frame->u.hello.client_name, name, sizeof name));
+    log_info("hello", "peer=%s session=%llu client=%s token=%s role=%s", session->peer, (unsigned long long)session->id,
+             log_quote(frame->u.hello.client_name, name, sizeof name), session->token.name, role_name(session->token.role));
     const struct config *config = dispatch->config;
     session_send(dispatch->sessions, session,
                  &(struct codec_server_frame){.reply_to = frame->seq,
@@ -133,6 +152,7 @@ void dispatch_frame(struct dispatch *dispatch, struct session *session, const vo
 {
     struct codec_client_frame frame;
     struct sessions *sessions = dispatch->sessions;
+    if (session->state == SESSION_DENIED) return;
     dispatch->metrics->frames_in++;
     arena_reset(&dispatch->arena);
     if (codec_decode_client(bytes, len, &dispatch->arena, &frame) != CODEC_OK) {

@@ -18,7 +18,8 @@ struct dispatch {
     struct deliver *deliver;
     struct flusher *flusher;
     struct metrics *metrics;
-    bool draining; /* commands are refused */
+    const struct tokens *tokens; /* empty: everybody is admin */
+    bool draining;               /* commands are refused */
 
     /* what one frame needs, kept for the next */
     struct arena arena;

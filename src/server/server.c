@@ -160,10 +160,11 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
                                          .sessions = &server->sessions,
                                          .deliver = &server->deliver,
                                          .flusher = &server->flusher,
-                                         .metrics = &server->metrics};
+                                         .metrics = &server->metrics,
+                                         .tokens = &server->doors.tokens};
     dispatch_init(&server->dispatch);
     init_handles(server);
-    return make_spaces(server, err);
+    return doors_load(&server->doors, config, err) != 0 ? -1 : make_spaces(server, err);
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -197,6 +198,20 @@ int server_listen(struct server *server, int *port, char *err)
     log_info("listening", v6 ? "address=[%s]:%d spaces=%u max_connections=%u" : "address=%s:%d spaces=%u max_connections=%u", host, *port,
              server->config->spaces.n, server->config->max_connections);
     return 0;
+}
+
+void server_set_doors(struct server *server, struct doors *fresh)
+{
+    doors_clear(&server->doors);
+    server->doors = *fresh;
+    *fresh = (struct doors){0};
+    for (uint32_t i = 0; i < server->conns.n; i++) {
+        struct session *session = conn_session(server->conns.at[i]);
+        if (session->state != SESSION_READY || tokens_hold(&server->doors.tokens, &session->token)) continue;
+        session_send_error(&server->sessions, session, 0, CODEC_UNAUTHENTICATED, "the token of this session was withdrawn");
+        session_close(&server->sessions, session, CLOSE_TOKEN);
+    }
+    server_settle(server);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- the end */
@@ -265,6 +280,7 @@ void server_clear(struct server *server)
     dispatch_clear(&server->dispatch);
     deliver_clear(&server->deliver);
     sessions_clear(&server->sessions);
+    doors_clear(&server->doors);
     array_clear(&server->conns);
     array_clear(&server->waiting);
     free(server->scratch);

@@ -7,6 +7,7 @@
 #include "server/config.h"
 #include "server/deliver.h"
 #include "server/dispatch.h"
+#include "server/doors.h"
 #include "server/flusher.h"
 #include "server/metrics.h"
 #include "server/session.h"
@@ -26,6 +27,7 @@ struct server {
     uv_idle_t turn;         /* runs while a connection waits for its next turn */
     uv_prepare_t prepare;   /* runs before the loop polls: a new turn begins */
 
+    struct doors doors;
     struct metrics metrics;
     struct outbox_limits out_limits;
     struct sessions sessions;
@@ -52,6 +54,8 @@ struct server {
 int server_init(struct server *server, uv_loop_t *loop, struct config *config, char *err);
 /* Binds and listens; *port is the one it got. 0, or -1 with err. */
 int server_listen(struct server *server, int *port, char *err);
+/* Takes over what was read anew; whoever's token does not stand in it any more is told so and closed. */
+void server_set_doors(struct server *server, struct doors *fresh);
 /* Begins the end: no new connections, a last flush, Draining to all; when the outboxes are empty, or the time is up, every handle is closed, and the loop ends. */
 void server_drain(struct server *server, const char *why);
 /* After the loop has ended, or where server_listen() failed and the loop has run once more. */

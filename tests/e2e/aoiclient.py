@@ -201,7 +201,7 @@ class Connection:
     Observed frames are applied to .observed, (space, entity) -> bool, and kept in .notices, as are those of Lost.
     """
 
-    def __init__(self, port, hello=True, name="python", rcvbuf=None):
+    def __init__(self, port, hello=True, name="python", rcvbuf=None, token=""):
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         if rcvbuf:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
@@ -213,7 +213,7 @@ class Connection:
         self.log, self.deltas, self.views, self.notices, self.observed = [], [], {}, [], {}
         self.max_frame_bytes = 1 << 20
         if hello:
-            reply = self.call(hello=pb.Hello(protocol_version=1, client_name=name))
+            reply = self.call(hello=pb.Hello(protocol_version=1, client_name=name, token=token))
             assert reply.WhichOneof("kind") == "welcome", reply
             self.welcome = reply.welcome
             self.max_frame_bytes = self.welcome.max_frame_bytes

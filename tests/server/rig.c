@@ -54,7 +54,8 @@ int rig_setup(void **state)
                                       .sessions = &rig->sessions,
                                       .deliver = &rig->deliver,
                                       .flusher = &rig->flusher,
-                                      .metrics = &rig->metrics};
+                                      .metrics = &rig->metrics,
+                                      .tokens = &rig->tokens};
     dispatch_init(&rig->dispatch);
     assert_int_equal(aoi_space_create(rig->world, 0, 77, &rig->config.spaces.at[0].settings, false), AOI_OK);
     for (size_t i = 0; i < 3; i++) outbox_init(&rig->session[i].out, &rig->out_limits, NULL, &rig->metrics.bytes_out, on_written);
@@ -73,6 +74,7 @@ int rig_teardown(void **state)
     dispatch_clear(&rig->dispatch);
     deliver_clear(&rig->deliver);
     sessions_clear(&rig->sessions);
+    tokens_clear(&rig->tokens);
     config_clear(&rig->config);
     arena_clear(&rig->arena);
     for (size_t i = 0; i < 3; i++) outbox_clear(&rig->session[i].out);

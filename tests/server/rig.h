@@ -13,6 +13,7 @@ struct rig {
     struct deliver deliver;
     struct aoi_world *world;
     struct flusher flusher;
+    struct tokens tokens; /* none at first: everybody is admin */
     struct dispatch dispatch;
     struct session session[3];
     struct arena arena; /* of the last frame taken */
