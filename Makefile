@@ -18,6 +18,7 @@ INCLUDEDIR ?= $(PREFIX)/include
 DATADIR    ?= $(PREFIX)/share
 DOCDIR     ?= $(DATADIR)/doc/aoid
 OBJCOPY    ?= objcopy
+UNITDIR    ?= $(LIBDIR)/systemd/system
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wvla
@@ -106,7 +107,7 @@ install: all ## into PREFIX (/usr/local), below DESTDIR when that is set
 
 # what is built, as it is
 install-files:
-	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(INCLUDEDIR)' '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(LIBDIR)/systemd/system' \
+	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(INCLUDEDIR)' '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(UNITDIR)' \
 		'$(DESTDIR)$(DATADIR)/aoid/proto' '$(DESTDIR)$(DOCDIR)' '$(DESTDIR)$(SYSCONFDIR)/aoid'
 	install -m 755 $(filter-out %/aoidemo,$(PROGRAMS)) '$(DESTDIR)$(BINDIR)'
 	install -m 644 src/client/libaoi.h '$(DESTDIR)$(INCLUDEDIR)'
@@ -116,7 +117,7 @@ install-files:
 		conf/aoi.pc.in > '$(DESTDIR)$(LIBDIR)/pkgconfig/aoi.pc'
 	for p in $(PROTOS); do install -D -m 644 "proto/$$p" "$(DESTDIR)$(DATADIR)/aoid/proto/$$p" || exit 1; done
 	install -m 644 README.md LICENSE '$(DESTDIR)$(DOCDIR)'
-	sed -e 's|/usr/local/bin/|$(BINDIR)/|g' -e 's|/usr/local/etc/|$(SYSCONFDIR)/|g' conf/aoid.service > '$(DESTDIR)$(LIBDIR)/systemd/system/aoid.service'
+	sed -e 's|/usr/local/bin/|$(BINDIR)/|g' -e 's|/usr/local/etc/|$(SYSCONFDIR)/|g' conf/aoid.service > '$(DESTDIR)$(UNITDIR)/aoid.service'
 	@# a configuration that somebody has edited is never overwritten
 	test -e '$(DESTDIR)$(SYSCONFDIR)/aoid/aoid.conf' || install -m 644 conf/aoid.conf '$(DESTDIR)$(SYSCONFDIR)/aoid/aoid.conf'
 
