@@ -22,7 +22,7 @@ enum input {
 struct conn {
     struct session session;
     struct server *server;
-    uv_tcp_t tcp;
+    union stream stream;
     uv_shutdown_t shutdown;
     uint32_t at;   /* in server->conns */
     struct buf in; /* received, but no whole frame yet, or not its turn */
@@ -82,7 +82,7 @@ static void set_input(struct conn *conn, enum input input)
     }
     if (input == conn->input) return;
     if (conn->input == INPUT_READING) {
-        uv_read_stop((uv_stream_t *)&conn->tcp);
+        uv_read_stop(&conn->stream.stream);
         conn->stopped_ms = now_ms(conn);
     }
     conn->input = input;
@@ -92,8 +92,7 @@ static void set_input(struct conn *conn, enum input input)
     conn->opened_ms += stood_ms;
     conn->input_ms += stood_ms;
     if (conn->frame_ms != 0) conn->frame_ms += stood_ms;
-    if (!conn->peer_closed && uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read) != 0)
-        session_close(&server->sessions, &conn->session, CLOSE_IO);
+    if (!conn->peer_closed && uv_read_start(&conn->stream.stream, on_alloc, on_read) != 0) session_close(&server->sessions, &conn->session, CLOSE_IO);
 }
 
 static size_t frame_limit(const struct conn *conn)
@@ -248,7 +247,7 @@ void conn_drop(struct conn *conn)
     array_swap_remove(&server->conns, conn->at);
     if (conn->refused) server->refused--;
     if (server->conns.n == 0) uv_timer_stop(&server->tick);
-    uv_close((uv_handle_t *)&conn->tcp, on_closed);
+    uv_close(&conn->stream.handle, on_closed);
 }
 
 /* For now a session is its connection: what it owns goes with it. While draining nothing goes, for nobody is to see anything leave. */
@@ -289,7 +288,7 @@ static void close_gently(struct conn *conn)
     }
     if (conn->shut) return;
     conn->shut = true;
-    if (uv_shutdown(&conn->shutdown, (uv_stream_t *)&conn->tcp, on_shutdown) != 0) conn_drop(conn);
+    if (uv_shutdown(&conn->shutdown, &conn->stream.stream, on_shutdown) != 0) conn_drop(conn);
 }
 
 /* Once what the kernel takes at once is written: the bytes that are left may never be read. */
@@ -376,32 +375,28 @@ void conn_tick(struct conn *conn)
 
 /* ------------------------------------------------------------------------------------------------------------- the beginning */
 
-static void name_peer(struct conn *conn)
+static int init_stream(struct conn *conn, bool local)
 {
-    struct sockaddr_storage address;
-    int len = sizeof address;
-    char host[48] = "unknown";
-    unsigned port = 0;
-    if (uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&address, &len) == 0) {
-        bool v6 = address.ss_family == AF_INET6;
-        port = ntohs(v6 ? ((struct sockaddr_in6 *)&address)->sin6_port : ((struct sockaddr_in *)&address)->sin_port);
-        if (v6)
-            uv_ip6_name((struct sockaddr_in6 *)&address, host, sizeof host);
-        else
-            uv_ip4_name((struct sockaddr_in *)&address, host, sizeof host);
-    }
-    snprintf(conn->session.peer, sizeof conn->session.peer, strchr(host, ':') != NULL ? "[%s]:%u" : "%s:%u", host, port);
+    uv_loop_t *loop = conn->server->loop;
+    conn->stream.handle.data = conn;
+    return local ? uv_pipe_init(loop, &conn->stream.pipe, 0) : uv_tcp_init(loop, &conn->stream.tcp);
 }
 
-void conn_accept(struct server *server)
+/* Says why it may not come in, and closes. */
+static void turn_away(struct conn *conn, int code, const char *text, enum close_reason reason)
+{
+    session_send_error(&conn->server->sessions, &conn->session, 0, code, text);
+    session_close(&conn->server->sessions, &conn->session, reason);
+}
+
+void conn_accept(struct server *server, union stream *listener)
 {
     struct conn *conn = mem_zalloc(sizeof *conn);
     conn->server = server;
-    conn->tcp.data = conn;
-    CHECK(uv_tcp_init(server->loop, &conn->tcp) == 0);
+    CHECK(init_stream(conn, stream_is_local(listener)) == 0);
     conn->at = server->conns.n;
     *array_add(&server->conns) = conn;
-    outbox_init(&conn->session.out, &server->out_limits, (uv_stream_t *)&conn->tcp, &server->metrics.bytes_out, on_written);
+    outbox_init(&conn->session.out, &server->out_limits, &conn->stream.stream, &server->metrics.bytes_out, on_written);
     conn->refused = server->conns.n - server->refused > server->config->max_connections;
     if (conn->refused) server->refused++;
     server->metrics.accepted++;
@@ -409,16 +404,18 @@ void conn_accept(struct server *server)
     if (server->conns.n == 1) server_start_tick(server);
     conn->opened_ms = conn->input_ms = now_ms(conn);
 
-    int status = uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&conn->tcp);
-    name_peer(conn);
-    if (status == 0) status = uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+    char why[160];
+    int status = uv_accept(&listener->stream, &conn->stream.stream);
+    stream_name_peer(&conn->stream, conn->session.peer);
+    if (status == 0) status = uv_read_start(&conn->stream.stream, on_alloc, on_read);
     if (status != 0) {
         session_close(&server->sessions, &conn->session, CLOSE_IO);
     } else if (conn->refused) {
-        session_send_error(&server->sessions, &conn->session, 0, CODEC_LIMIT_EXCEEDED, "max_connections are open already");
-        session_close(&server->sessions, &conn->session, CLOSE_REFUSED);
+        turn_away(conn, CODEC_LIMIT_EXCEEDED, "max_connections are open already", CLOSE_REFUSED);
+    } else if (!listener_admits(server->config, &conn->stream, why, sizeof why)) {
+        turn_away(conn, CODEC_UNAUTHENTICATED, why, CLOSE_UNIX_PEER);
     } else {
-        uv_tcp_nodelay(&conn->tcp, 1);
+        if (!stream_is_local(&conn->stream)) uv_tcp_nodelay(&conn->stream.tcp, 1);
         log_info("connect", "peer=%s connections=%llu", conn->session.peer, (unsigned long long)server->metrics.connections);
     }
     server_settle(server);

@@ -9,6 +9,7 @@
 #include "server/dispatch.h"
 #include "server/doors.h"
 #include "server/flusher.h"
+#include "server/listener.h"
 #include "server/metrics.h"
 #include "server/session.h"
 
@@ -21,11 +22,11 @@ struct conn;
 struct server {
     struct config *config;
     uv_loop_t *loop;
-    uv_tcp_t listener;
-    uv_timer_t tick;        /* runs while there are connections */
-    uv_timer_t drain_timer; /* runs while draining */
-    uv_idle_t turn;         /* runs while a connection waits for its next turn */
-    uv_prepare_t prepare;   /* runs before the loop polls: a new turn begins */
+    union stream listeners[2]; /* TCP, Unix socket; those that are not used are no handles */
+    uv_timer_t tick;           /* runs while there are connections */
+    uv_timer_t drain_timer;    /* runs while draining */
+    uv_idle_t turn;            /* runs while a connection waits for its next turn */
+    uv_prepare_t prepare;      /* runs before the loop polls: a new turn begins */
 
     struct doors doors;
     struct metrics metrics;
@@ -75,12 +76,12 @@ void server_wait_turn(struct server *server, struct conn *conn);
 
 /* conn.c ------------------------------------------------------------------------------------------------------------- */
 
-void conn_accept(struct server *server);  /* a connection waits at the listener */
-void conn_settle(struct conn *conn);      /* writes what is in the outbox, and sees to a closing */
-void conn_tick(struct conn *conn);        /* looks at its clocks */
-void conn_turn(struct conn *conn);        /* goes on with the input that waits */
-void conn_drop(struct conn *conn);        /* closes the socket now; the session must be CLOSING */
-bool conn_quiet(const struct conn *conn); /* nothing to write, and no input that waits */
+void conn_accept(struct server *server, union stream *listener); /* a connection waits there */
+void conn_settle(struct conn *conn);                             /* writes what is in the outbox, and sees to a closing */
+void conn_tick(struct conn *conn);                               /* looks at its clocks */
+void conn_turn(struct conn *conn);                               /* goes on with the input that waits */
+void conn_drop(struct conn *conn);                               /* closes the socket now; the session must be CLOSING */
+bool conn_quiet(const struct conn *conn);                        /* nothing to write, and no input that waits */
 struct session *conn_session(struct conn *conn);
 struct conn *conn_of_session(struct session *session);
 

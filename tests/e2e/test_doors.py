@@ -1,12 +1,14 @@
 """test_doors.py: who may come in: tokens and roles, the Unix socket, TLS."""
 import os
+import socket
+import stat
 import subprocess
 import tempfile
 import time
 
 import aoiclient as aoi
 from aoiclient import Closed, Connection, pb
-from harness import AOID, Daemon, main, test
+from harness import AOID, Daemon, eventually, main, test
 
 S = 1
 ADMIN, WRITER, READER = "0123456789abcdef0123456789abcdef", "1123456789abcdef0123456789abcdef", "2123456789abcdef0123456789abcdef"
@@ -44,10 +46,16 @@ def denied(port, token):
         reply = c.call(hello=pb.Hello(protocol_version=1, token=token))
         assert reply.error.code == pb.CODE_UNAUTHENTICATED and reply.error.text, reply
         took = time.monotonic() - began
-        try:
-            raise AssertionError("not closed, but: %s" % c.next())
-        except Closed:
-            return took
+        ended(c)
+        return took
+
+
+def ended(c):
+    """Nothing may follow but the end of the connection."""
+    try:
+        raise AssertionError("not closed, but: %s" % c.next())
+    except Closed:
+        pass
 
 
 def refused_start(*args):
@@ -82,10 +90,8 @@ def a_wrong_token_waits_for_its_answer_and_holds_nobody_up():
         assert not any(c.log for c in guesses)
         for c in guesses:
             assert c.next().error.code == pb.CODE_UNAUTHENTICATED
-            try:
-                raise AssertionError("more than the Error: %s" % c.next())
-            except Closed:
-                c.close()
+            ended(c)
+            c.close()
         assert denied(d.port, "guess") > denied(d.port, "") + 0.2
 
 
@@ -114,6 +120,75 @@ def a_file_of_tokens_that_is_not_fit_ends_the_start():
         os.chmod(f["tokens"], 0o644)
         assert "chmod o-rwx" in refused_start("--set", "tokens_file=" + f["tokens"])
         assert "anybody could command the daemon" in refused_start("--listen", "0.0.0.0:0")
+
+
+@test
+def a_unix_socket_serves_like_tcp_and_has_its_mode():
+    with Files() as f:
+        path = f["socket"]
+        with Daemon(unix_socket=path, unix_mode="0600") as d, Connection(d.port) as tcp, Connection(path) as local:
+            assert stat.S_ISSOCK(os.stat(path).st_mode) and os.stat(path).st_mode & 0o777 == 0o600
+            local.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0, radius=10), aoi.add(2, 3, 4), aoi.subscribe(7, 1), aoi.flush())
+            assert sorted(local.views[S, 7].entities) == [2]
+            assert tcp.batch(S, aoi.move((2, 5, 5))).errors[0].code == pb.CODE_NOT_OWNER
+            assert "peer=unix:uid:%d:pid:%d" % (os.getuid(), os.getpid()) in d.log()
+            assert "another aoid" in refused_start("--set", "unix_socket=" + path)
+            local.ping()
+        assert not os.path.exists(path), "the socket is left behind"
+
+
+@test
+def a_socket_that_a_crash_left_behind_is_replaced_and_nothing_else_is():
+    with Files(other="precious") as f:
+        left = socket.socket(socket.AF_UNIX)
+        left.bind(f["socket"])
+        left.close()
+        with Daemon(unix_socket=f["socket"]), Connection(f["socket"]) as c:
+            assert os.stat(f["socket"]).st_mode & 0o777 == 0o660
+            c.ping()
+        assert "a file of another kind" in refused_start("--set", "unix_socket=" + f["other"])
+        with open(f["other"]) as other:
+            assert other.read() == "precious"
+        assert "the directory must exist" in refused_start("--set", "unix_socket=" + f["no/such"])
+
+
+def answers(path):
+    try:
+        Connection(path, hello=False).close()
+        return True
+    except OSError:
+        return False
+
+
+@test
+def a_unix_socket_may_be_all_that_is_listened_on():
+    with Files() as f:
+        daemon = subprocess.Popen([AOID, "--set", "listen=none", "--set", "unix_socket=" + f["socket"]], stderr=subprocess.DEVNULL)
+        try:
+            eventually(lambda: answers(f["socket"]), "it listens")
+            with Connection(f["socket"]) as c:
+                c.ping()
+        finally:
+            daemon.terminate()
+        assert daemon.wait(60) == 0
+        assert "nobody could connect" in refused_start("--set", "listen=none")
+
+
+@test
+def only_listed_users_and_groups_may_use_the_socket():
+    uid, gid, groups = os.getuid(), os.getgid(), os.getgroups()
+    with Files() as f:
+        for options in ({"unix_allow_uids": "7 %d" % uid}, {"unix_allow_gids": gid}, {"unix_allow_gids": "7,%d" % (groups or [gid])[-1]},
+                        {"unix_allow_uids": 4242, "unix_allow_gids": gid}):
+            with Daemon(unix_socket=f["socket"], **options), Connection(f["socket"]) as c:
+                c.ping()
+        with Daemon(unix_socket=f["socket"], unix_allow_uids=4242, unix_allow_gids=4243) as d, Connection(d.port) as tcp:
+            with Connection(f["socket"], hello=False) as c:
+                error = c.next().error
+                assert error.code == pb.CODE_UNAUTHENTICATED and "uid %d" % uid in error.text, error
+                ended(c)
+            tcp.ping()  # the list is about the socket
+            assert "reason=unix_peer" in d.log()
 
 
 if __name__ == "__main__":
