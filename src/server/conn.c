@@ -16,7 +16,8 @@
 enum input {
     INPUT_READING, /* libuv reads */
     INPUT_WAITING, /* for the next turn; in server->waiting */
-    INPUT_PAUSED   /* until the outbox is no longer full */
+    INPUT_PAUSED,  /* until the outbox is no longer full */
+    INPUT_HELD     /* its next frame is about conn->held_by, of which a flush is open */
 };
 
 struct conn {
@@ -27,6 +28,7 @@ struct conn {
     uint32_t at;   /* in server->conns */
     struct buf in; /* received, but no whole frame yet, or not its turn */
     enum input input;
+    uint64_t held_by;
     bool waits;       /* in server->waiting, perhaps without still being INPUT_WAITING */
     bool refused;     /* over max_connections */
     bool ended;       /* what the session owned is removed */
@@ -119,12 +121,14 @@ static bool speaks_http(const uint8_t *data, size_t len)
     return false;
 }
 
-/* Applies frames of data[0 .. len) until there is no whole one any more, the turn is over (*more) or the outbox is full. Returns how many bytes it used. */
+/* Applies frames of data[0 .. len) until there is no whole one any more, the turn is over (*more), the outbox is full or a frame has to wait (held_by). Returns how
+ * many bytes it used. */
 static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, bool *more)
 {
     struct session *session = &conn->session;
     uint64_t end_ns = uv_hrtime() + server_turn_ns(conn->server), out_most = outbox_bytes(&session->out) + TURN_OUT_BYTES;
     size_t used = 0;
+    conn->held_by = 0;
     while (used < len && session->state != SESSION_CLOSING && !blocked(conn)) {
         struct frame frame;
         if (session->state == SESSION_HELLO_WAIT && speaks_http(data, len)) {
@@ -139,7 +143,8 @@ static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, b
             session_close(&conn->server->sessions, session, CLOSE_TOO_LARGE);
             break;
         }
-        dispatch_frame(&conn->server->dispatch, session, data + used + frame.header_len, frame.body_len);
+        conn->held_by = dispatch_frame(&conn->server->dispatch, session, data + used + frame.header_len, frame.body_len);
+        if (conn->held_by != 0) break;
         used += frame.header_len + frame.body_len;
         if (outbox_bytes(&session->out) > out_most || uv_hrtime() > end_ns) {
             *more = used < len;
@@ -174,7 +179,8 @@ static void take_input(struct conn *conn, const char *data, size_t len, bool mor
         buf_shrink(in, 0);
     else if (conn->frame_ms == 0)
         conn->frame_ms = now_ms(conn);
-    set_input(conn, outbox_full(&conn->session.out) ? INPUT_PAUSED : more ? INPUT_WAITING : INPUT_READING);
+    if (conn->held_by != 0) conn->server->holds = true;
+    set_input(conn, conn->held_by != 0 ? INPUT_HELD : outbox_full(&conn->session.out) ? INPUT_PAUSED : more ? INPUT_WAITING : INPUT_READING);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -193,6 +199,15 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         take_input(conn, buf->base, (size_t)n, (size_t)n == SERVER_READ_BYTES);
     }
     server_settle(server);
+}
+
+bool conn_let_go(struct conn *conn)
+{
+    if (conn->input != INPUT_HELD) return true;
+    const struct aoi_space *space = aoi_space_find(conn->server->world, conn->held_by);
+    if (space != NULL && flusher_open(space)) return false;
+    set_input(conn, INPUT_WAITING);
+    return true;
 }
 
 void conn_turn(struct conn *conn)
@@ -258,6 +273,7 @@ static void end_session(struct conn *conn)
     conn->closing_ms = uv_now(server->loop);
     buf_clear(&conn->in);
     if (conn->session.owner != 0 && !server->draining) {
+        flusher_finish(&server->flusher, NULL);
         aoi_owner_end(server->world, conn->session.owner, true);
         deliver_waiting(&server->deliver);
     }

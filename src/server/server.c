@@ -19,6 +19,16 @@
 
 /* ------------------------------------------------------------------------------------------------------------- turns */
 
+/* Flushes have ended: who waited for that goes on. */
+static void let_go(struct server *server)
+{
+    if (!server->holds || server->let_go == server->flusher.ended) return;
+    server->let_go = server->flusher.ended;
+    server->holds = false;
+    for (uint32_t i = 0; i < server->conns.n; i++)
+        if (!conn_let_go(server->conns.at[i])) server->holds = true;
+}
+
 void server_settle(struct server *server)
 {
     session_list *touched = &server->sessions.touched; /* settling one may touch others: they are added behind */
@@ -28,6 +38,7 @@ void server_settle(struct server *server)
         conn_settle(conn_of_session(session));
     }
     touched->n = 0;
+    let_go(server);
 }
 
 static void settle(void *ctx)
@@ -222,6 +233,7 @@ void server_finish(struct server *server)
     if (server->world == NULL) return;
     aoi_world_free(server->world); /* and with it the spaces' timers */
     server->world = NULL;
+    flusher_close(&server->flusher);
 }
 
 static void drop_all(struct server *server)

@@ -40,6 +40,8 @@ struct server {
     ARRAY(struct conn *) conns;   /* all whose sockets are open */
     ARRAY(struct conn *) waiting; /* for their next turn */
     uint64_t turn_began_ns;       /* of the first input in this turn of the loop; 0: none yet */
+    bool holds;                   /* some conn waits for the end of a flush */
+    uint64_t let_go;              /* flusher.ended when they were looked at last */
     uint32_t refused;             /* conns that do not count towards max_connections */
     uint64_t clock_ms;            /* for the connections' timeouts: runs with the ticks, at most two of them at once, so that time
                                      which the daemon spent without reading is not counted against its peers */
@@ -81,6 +83,7 @@ void conn_settle(struct conn *conn);                             /* writes what 
 void conn_tick(struct conn *conn);                               /* looks at its clocks */
 void conn_turn(struct conn *conn);                               /* goes on with the input that waits */
 void conn_drop(struct conn *conn);                               /* closes the socket now; the session must be CLOSING */
+bool conn_let_go(struct conn *conn);                             /* if it was held: it goes on with its input; false: the flush is still open */
 bool conn_quiet(const struct conn *conn);                        /* nothing to write, and no input that waits */
 struct session *conn_session(struct conn *conn);
 struct conn *conn_of_session(struct session *session);
