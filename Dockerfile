@@ -1,22 +1,21 @@
 # Build: docker build -t aoid .
 # Run:   docker run --network host -v ./aoid.conf:/etc/aoid/aoid.conf:ro aoid
-# The daemon listens on loopback only, hence the network of the host.
+# The daemon listens on loopback only, hence the network of the host. Without Docker: scripts/image.
+#
+# The image is the Debian package, installed. What building and running need stands in conf/debian/control, and nowhere else.
 FROM debian:bookworm-slim AS build
-RUN apt-get update \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends gcc libc6-dev make pkg-config \
-    libuv1-dev libprotobuf-c-dev protobuf-c-compiler libinih-dev liblzma-dev \
- && rm -rf /var/lib/apt/lists/*
-WORKDIR /src
-COPY . .
-RUN make -j"$(nproc)" install PREFIX=/usr DESTDIR=/out
+COPY conf/debian /src/debian
+RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get build-dep -y --no-install-recommends /src
+COPY . /src
+RUN /src/scripts/package /out
 
 FROM debian:bookworm-slim
+COPY --from=build /out/aoid_*.deb /tmp/
 RUN apt-get update \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libuv1 libprotobuf-c1 libinih1 liblzma5 \
- && rm -rf /var/lib/apt/lists/* \
- && useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin aoid
-COPY --from=build /out/ /
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends /tmp/aoid_*.deb \
+ && rm -rf /tmp/aoid_*.deb /var/lib/apt/lists/*
 USER aoid
 EXPOSE 2643
 STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=5s CMD ["/usr/bin/aoictl", "--timeout", "3000", "ping"]
 ENTRYPOINT ["/usr/bin/aoid", "--config", "/etc/aoid/aoid.conf"]

@@ -18,6 +18,7 @@ INCLUDEDIR ?= $(PREFIX)/include
 DATADIR    ?= $(PREFIX)/share
 DOCDIR     ?= $(DATADIR)/doc/aoid
 OBJCOPY    ?= objcopy
+UNITDIR    ?= $(LIBDIR)/systemd/system
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wvla
@@ -29,10 +30,11 @@ ASAN_CFLAGS := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-
 ASAN_LDFLAGS := -fsanitize=address,undefined
 
 pkg = $(shell pkg-config $(1) $(2) 2>/dev/null || echo $(3))
-PKG_CFLAGS := $(call pkg,--cflags,libuv libprotobuf-c inih liblzma)
+PKG_CFLAGS := $(call pkg,--cflags,libuv libprotobuf-c inih liblzma libssl)
 LIB_UV     := $(call pkg,--libs,libuv,-luv)
 LIB_PB     := $(call pkg,--libs,libprotobuf-c,-lprotobuf-c)
 LIB_INI    := $(call pkg,--libs,inih,-linih)
+LIB_SSL    := $(call pkg,--libs,libssl libcrypto,-lssl -lcrypto)
 LIB_LZMA   := $(call pkg,--libs,liblzma,-llzma)
 LIB_CMOCKA := $(call pkg,--libs,cmocka,-lcmocka)
 
@@ -105,7 +107,7 @@ install: all ## into PREFIX (/usr/local), below DESTDIR when that is set
 
 # what is built, as it is
 install-files:
-	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(INCLUDEDIR)' '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(LIBDIR)/systemd/system' \
+	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(INCLUDEDIR)' '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(UNITDIR)' \
 		'$(DESTDIR)$(DATADIR)/aoid/proto' '$(DESTDIR)$(DOCDIR)' '$(DESTDIR)$(SYSCONFDIR)/aoid'
 	install -m 755 $(filter-out %/aoidemo,$(PROGRAMS)) '$(DESTDIR)$(BINDIR)'
 	install -m 644 src/client/libaoi.h '$(DESTDIR)$(INCLUDEDIR)'
@@ -115,7 +117,7 @@ install-files:
 		conf/aoi.pc.in > '$(DESTDIR)$(LIBDIR)/pkgconfig/aoi.pc'
 	for p in $(PROTOS); do install -D -m 644 "proto/$$p" "$(DESTDIR)$(DATADIR)/aoid/proto/$$p" || exit 1; done
 	install -m 644 README.md LICENSE '$(DESTDIR)$(DOCDIR)'
-	sed -e 's|/usr/local/bin/|$(BINDIR)/|g' -e 's|/usr/local/etc/|$(SYSCONFDIR)/|g' conf/aoid.service > '$(DESTDIR)$(LIBDIR)/systemd/system/aoid.service'
+	sed -e 's|/usr/local/bin/|$(BINDIR)/|g' -e 's|/usr/local/etc/|$(SYSCONFDIR)/|g' conf/aoid.service > '$(DESTDIR)$(UNITDIR)/aoid.service'
 	@# a configuration that somebody has edited is never overwritten
 	test -e '$(DESTDIR)$(SYSCONFDIR)/aoid/aoid.conf' || install -m 644 conf/aoid.conf '$(DESTDIR)$(SYSCONFDIR)/aoid/aoid.conf'
 
@@ -172,7 +174,7 @@ $(BUILD)/libaoi.a: $(BASE_O) $(TIERS_O) $(WIRE_O) $(CLIENT_O)
 	@ar rcs $@ $(OBJ)/libaoi.o
 
 $(BUILD)/aoid: $(MAIN_O) $(SERVER_O) $(WIRE_O) $(CORE_O) $(BASE_O)
-	$(LINK) $(LIB_UV) $(LIB_PB) $(LIB_INI) -lm
+	$(LINK) $(LIB_UV) $(LIB_PB) $(LIB_INI) $(LIB_SSL) -lm
 $(BUILD)/aoictl: $(CTL_O) $(TOOLS_O) $(CLIENT_A)
 	$(LINK) $(LIB_PB) $(LIB_LZMA) -lm
 # `aoibench core` runs the sibling aoibench-core, which sees the core alone
@@ -192,7 +194,7 @@ $(call tests,core): $(BUILD)/test/core/%: $(OBJ)/tests/core/%.o $(call helpers,c
 $(call tests,wire): $(BUILD)/test/wire/%: $(OBJ)/tests/wire/%.o $(call helpers,wire) $(WIRE_O) $(BUILD)/libcore.a
 	$(LINK) $(LIB_CMOCKA) $(LIB_PB) -lm
 $(call tests,server): $(BUILD)/test/server/%: $(OBJ)/tests/server/%.o $(call helpers,server) $(SERVER_O) $(WIRE_O) $(BUILD)/libcore.a
-	$(LINK) $(LIB_CMOCKA) $(LIB_UV) $(LIB_PB) $(LIB_INI) -lm
+	$(LINK) $(LIB_CMOCKA) $(LIB_UV) $(LIB_PB) $(LIB_INI) $(LIB_SSL) -lm
 $(call tests,e2e): $(BUILD)/test/e2e/%: $(OBJ)/tests/e2e/%.o $(call helpers,e2e) $(TOOLS_O) $(CLIENT_A)
 	$(LINK) $(LIB_CMOCKA) $(LIB_PB) $(LIB_LZMA) -lm
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# deps.sh: installs what is missing, and only that: scripts/deps.sh demo|test|check|all
+# deps.sh: installs what is missing, and only that: scripts/deps.sh demo|test|check|package|image|all (all: demo, test and check)
 # Looks for the tools and libraries themselves, so it is quick and quiet when everything is there, however it came there.
 set -eu
 
 want=${1:-all}
-case $want in demo | test | check | all) ;; *) echo "usage: scripts/deps.sh demo|test|check|all" >&2; exit 2 ;; esac
+case $want in demo | test | check | package | image | all) ;; *) echo "usage: scripts/deps.sh demo|test|check|package|image|all" >&2; exit 2 ;; esac
 
 missing=()
 need() { # need PACKAGES COMMAND...: the command fails when the packages are missing
@@ -17,8 +17,23 @@ lib() { need "$1" pkg-config --exists "$2"; }
 node_18() { node -e 'process.exit(process.versions.node.split(".")[0] >= 18 ? 0 : 1)'; }
 header() { echo "#include <$1>" | gcc -E -x c - ; }
 
+# what builds and checks the packages and the image; what the Dockerfile's own build needs, it installs itself
+packaging() {
+    tool debootstrap debootstrap
+    tool iproute2 ip
+    tool util-linux unshare
+    if [ "$want" = package ]; then
+        tool debhelper dh
+        tool dpkg-dev dpkg-buildpackage
+        tool lintian lintian
+    else
+        tool buildah buildah
+    fi
+}
+
 find_missing() {
     missing=()
+    if [ "$want" = image ]; then packaging; return; fi
     tool gcc gcc
     need libc6-dev header stdio.h
     tool make make
@@ -27,10 +42,13 @@ find_missing() {
     lib libuv1-dev libuv
     lib libprotobuf-c-dev libprotobuf-c
     lib libinih-dev inih
+    lib libssl-dev libssl
     lib liblzma-dev liblzma
+    if [ "$want" = package ]; then packaging; return; fi
     [ "$want" = demo ] && return
     lib libcmocka-dev cmocka
     tool protobuf-compiler protoc
+    tool openssl openssl
     tool python3 /usr/bin/python3
     need python3-protobuf /usr/bin/python3 -c 'import google.protobuf'
     need nodejs node_18

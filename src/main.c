@@ -95,7 +95,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "aoid: %s\n", err); /* somebody is typing; what happens later goes to the log */
         status = 2;
     } else if (d.args.check_only) {
-        puts("the configuration is fine");
+        struct doors doors;
+        status = doors_load(&doors, &d.config, err) == 0 ? 0 : 2;
+        doors_clear(&doors);
+        if (status == 0)
+            puts("the configuration is fine");
+        else
+            fprintf(stderr, "aoid: %s\n", err);
     } else if (!d.args.done) {
         log_set_level((enum log_level)d.config.log_level);
         status = run(&d);

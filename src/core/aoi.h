@@ -231,6 +231,10 @@ void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell);
 int aoi_entity_add(struct aoi_space *space, aoi_owner owner, enum aoi_add_mode mode, const struct aoi_entity *entity);
 /* extra NULL: unchanged. AOI_EINVAL, AOI_EBOUNDS. */
 int aoi_entity_move(struct aoi_space *space, aoi_owner owner, uint64_t id, const float pos[3], const uint32_t *extra);
+/* aoi_entity_move() for each id of a column, in order. z NULL: all 0; extra NULL: unchanged. fail is told of each that is refused: its place in the column, and the AOI_E....
+ * Returns how many were applied. */
+size_t aoi_entity_move_many(struct aoi_space *space, aoi_owner owner, size_t n, const uint64_t *id, const float *x, const float *y, const float *z,
+                            const uint32_t *extra, void (*fail)(void *ctx, size_t i, int err), void *ctx);
 int aoi_entity_remove(struct aoi_space *space, aoi_owner owner, uint64_t id);
 int aoi_entity_set_radius(struct aoi_space *space, aoi_owner owner, uint64_t id, float radius);
 int aoi_entity_set_layers(struct aoi_space *space, aoi_owner owner, uint64_t id, uint32_t layers);
@@ -288,6 +292,11 @@ struct aoi_flush_info {
 
 /* Compares the truth with every view and emits deltas. Allocates nothing once the buffers have grown. */
 void aoi_flush(struct aoi_space *space, struct aoi_flush_info *info);
+/* The same in slices: begin, step until it returns false, end; the caller keeps info. While a flush is open no command may change the space. A step
+ * serves so many players at most, and returns whether there are more. */
+void aoi_flush_begin(struct aoi_space *space, struct aoi_flush_info *info);
+bool aoi_flush_step(struct aoi_space *space, struct aoi_flush_info *info, uint32_t players);
+void aoi_flush_end(struct aoi_space *space, struct aoi_flush_info *info);
 /* Whether a flush would have something to look at: a change since the last one, or pending work. */
 bool aoi_space_dirty(const struct aoi_space *space);
 

@@ -350,7 +350,7 @@ struct aoi__home aoi__page_put(struct aoi__blocks *dir, uint32_t b, uint32_t bit
     uint32_t p = page_with_room(dir, b, bit, fresh);
     struct aoi__page *page = aoi__page_touch(dir, p);
     uint32_t place = (uint32_t)__builtin_ctzll(~page->busy);
-    if (place >= page->cap) page_resize(dir, page, page->cap < 32 ? page->cap + 8u : page->cap + 16u);
+    if (place >= page->cap) page_resize(dir, page, page->cap < 32 || page->cap > 48 ? page->cap + 8u : page->cap + 16u);
     if (place >= page->n) page->n = (uint8_t)(place + 1);
     page->busy |= (uint64_t)1 << place;
     page->used |= (uint64_t)1 << place;
@@ -373,7 +373,7 @@ static void page_settle(struct aoi__blocks *dir, struct aoi__page *page)
         page->any = 0;
         page->all = UINT32_MAX;
     }
-    if (page->cap > 16 && page->n * 2 < page->cap) page_resize(dir, page, (page->n + 15u) / AOI__LANES * AOI__LANES);
+    if (page->cap > 16 && page->n * 2u < page->cap) page_resize(dir, page, (page->n + 15u) / AOI__LANES * AOI__LANES);
 }
 
 /* Whether any page of the cell holds an entity. */

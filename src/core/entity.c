@@ -500,8 +500,23 @@ int aoi_entity_move(struct aoi_space *space, aoi_owner owner, uint64_t id, const
     return AOI_OK;
 }
 
+size_t aoi_entity_move_many(struct aoi_space *space, aoi_owner owner, size_t n, const uint64_t *id, const float *x, const float *y, const float *z,
+                            const uint32_t *extra, void (*fail)(void *ctx, size_t i, int err), void *ctx)
+{
+    size_t failed = 0;
+    for (size_t i = 0; i < n; i++) {
+        const float pos[3] = {x[i], y[i], z != NULL ? z[i] : 0.0f};
+        int err = aoi_entity_move(space, owner, id[i], pos, extra != NULL ? &extra[i] : NULL);
+        if (err == AOI_OK) continue;
+        failed++;
+        fail(ctx, i, err);
+    }
+    return n - failed;
+}
+
 void aoi__entity_remove(struct aoi_space *space, uint32_t slot)
 {
+    CHECK(space->flush_phase == AOI__FLUSH_NONE);
     struct aoi__cold *c = &space->cold[slot];
     sync(space, slot);
     if (space->own[slot].watch != AOI__NONE) aoi__unit_gone(space, space->own[slot].watch);

@@ -7,7 +7,7 @@
 #include "base/array.h"
 
 /* A list with room for more than this gives memory back when it has become four times too large. */
-#define SHRINK_FROM 64
+#define SHRINK_FROM 256
 
 void aoi__pairs_clear(struct aoi__pairs *pairs)
 {

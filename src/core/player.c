@@ -306,6 +306,7 @@ int aoi_player_override(struct aoi_space *space, aoi_owner owner, uint64_t playe
 
 void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell)
 {
+    CHECK(space->flush_phase == AOI__FLUSH_NONE);
     struct aoi__player *p = &space->players.at[player];
     const struct aoi_sink *sink = &space->world->sink;
     if (tell && sink->deliver != NULL) {

@@ -146,6 +146,9 @@ struct aoi__owned {
     uint32_t entities, players; /* first slot, AOI__NONE: none */
 };
 
+/* An open flush is paused between two of its steps: then nothing may change. */
+enum aoi__flush_phase { AOI__FLUSH_NONE, AOI__FLUSH_RUNS, AOI__FLUSH_PAUSED };
+
 struct aoi_space {
     struct aoi_world *world;
     uint64_t id;
@@ -186,6 +189,9 @@ struct aoi_space {
     ARRAY(uint64_t) dirty; /* bitmap by player slot: to be looked at by the next flush */
     bool changed;          /* something for the next flush to look at; false: dirty is all 0 and nothing is touched */
     uint32_t round;        /* player slot at which the next flush starts */
+    enum aoi__flush_phase flush_phase;
+    uint32_t flush_start, flush_at; /* of an open flush: the player slot at which it started, and from which it goes on */
+    bool flush_lap;                 /* it has passed the last slot, and ends at flush_start */
 
     ARRAY(struct aoi__shown) shown;
     struct idmap shown_map; /* entity id -> index in shown */
@@ -244,6 +250,7 @@ static inline bool aoi__moving(const struct aoi_space *space, uint32_t slot)
 /* The next flush has something to look at. */
 static inline void aoi__changed(struct aoi_space *space)
 {
+    DCHECK(space->flush_phase != AOI__FLUSH_PAUSED);
     if (space->changed) return;
     space->changed = true;
     if (space->world->on_change != NULL) space->world->on_change(space->world->on_change_ctx, space);

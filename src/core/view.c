@@ -269,47 +269,88 @@ static void next_serial(struct aoi_space *space)
     space->serial = 2;
 }
 
-/* The players of slots [from, to) that are dirty. */
-static void flush_range(struct aoi_space *space, uint32_t from, uint32_t to, struct aoi_flush_info *info)
+/* The first dirty player slot in [from, to), or `to`. */
+static uint32_t next_dirty(const struct aoi_space *space, uint32_t from, uint32_t to)
 {
-    const struct aoi_sink *sink = &space->world->sink;
-    for (uint32_t word = from / 64; word < (to + 63) / 64; word++) {
-        uint64_t bits = space->dirty.at[word];
-        if (word == from / 64) bits &= UINT64_MAX << from % 64;
-        if (word == to / 64) bits &= ((uint64_t)1 << to % 64) - 1;
-        for (; bits != 0; bits &= bits - 1) {
-            uint32_t i = word * 64 + (uint32_t)__builtin_ctzll(bits);
-            struct aoi__player *p = &space->players.at[i];
-            size_t room = sink->room == NULL ? SIZE_MAX : sink->room(sink->ctx, p->owner);
-            p->skipped = room == 0;
-            if (p->skipped) {
-                space->stats.skipped++;
-                p->lost += space->messages.n;
-                info->pending = true;
-                continue;
-            }
-            space->round = i + 1;
-            if (serve(space, p, room, info))
-                info->pending = true;
-            else
-                space->dirty.at[word] &= ~((uint64_t)1 << i % 64);
-        }
+    for (; from < to; from = (from / 64 + 1) * 64) {
+        uint64_t bits = space->dirty.at[from / 64] & UINT64_MAX << from % 64;
+        if (bits == 0) continue;
+        uint32_t i = from / 64 * 64 + (uint32_t)__builtin_ctzll(bits);
+        return i < to ? i : to;
     }
+    return to;
 }
 
-void aoi_flush(struct aoi_space *space, struct aoi_flush_info *info)
+/* A dirty player is served, unless its connection is full. */
+static void look_at(struct aoi_space *space, uint32_t player, struct aoi_flush_info *info)
 {
+    const struct aoi_sink *sink = &space->world->sink;
+    struct aoi__player *p = &space->players.at[player];
+    size_t room = sink->room == NULL ? SIZE_MAX : sink->room(sink->ctx, p->owner);
+    p->skipped = room == 0;
+    if (p->skipped) {
+        space->stats.skipped++;
+        p->lost += space->messages.n;
+        info->pending = true;
+        return;
+    }
+    space->round = player + 1;
+    if (serve(space, p, room, info))
+        info->pending = true;
+    else
+        space->dirty.at[player / 64] &= ~((uint64_t)1 << player % 64);
+}
+
+void aoi_flush_begin(struct aoi_space *space, struct aoi_flush_info *info)
+{
+    CHECK(space->flush_phase == AOI__FLUSH_NONE);
+    space->flush_phase = AOI__FLUSH_RUNS;
     info->flush = ++space->flush;
     info->pending = false;
     next_serial(space);
     aoi__settle(space);
     aoi__messages_post(space);
     space->ops->resolve(space);
-    uint32_t start = space->round < space->players.n ? space->round : 0; /* after the last one served: nobody starves */
-    flush_range(space, start, space->players.n, info);
-    flush_range(space, 0, start, info);
+    space->flush_start = space->flush_at = space->round < space->players.n ? space->round : 0; /* after the last one served: nobody starves */
+    space->flush_lap = false;
+    space->flush_phase = AOI__FLUSH_PAUSED;
+}
+
+bool aoi_flush_step(struct aoi_space *space, struct aoi_flush_info *info, uint32_t players)
+{
+    CHECK(space->flush_phase == AOI__FLUSH_PAUSED);
+    space->flush_phase = AOI__FLUSH_RUNS;
+    bool more = true;
+    while (more) {
+        uint32_t to = space->flush_lap ? space->flush_start : space->players.n, i = next_dirty(space, space->flush_at, to);
+        if (i < to) {
+            if (players-- == 0) break;
+            space->flush_at = i + 1;
+            look_at(space, i, info);
+        } else if (space->flush_lap) {
+            more = false;
+        } else {
+            space->flush_lap = true;
+            space->flush_at = 0;
+        }
+    }
+    space->flush_phase = AOI__FLUSH_PAUSED;
+    return more;
+}
+
+void aoi_flush_end(struct aoi_space *space, struct aoi_flush_info *info)
+{
+    space->flush_phase = AOI__FLUSH_RUNS;
     if (space->ops->flushed != NULL) space->ops->flushed(space);
     aoi__messages_clear(space);
     if (aoi__observe_tell(space)) info->pending = true;
     space->changed = info->pending;
+    space->flush_phase = AOI__FLUSH_NONE;
+}
+
+void aoi_flush(struct aoi_space *space, struct aoi_flush_info *info)
+{
+    aoi_flush_begin(space, info);
+    aoi_flush_step(space, info, UINT32_MAX);
+    aoi_flush_end(space, info);
 }

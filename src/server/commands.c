@@ -9,7 +9,6 @@
 #define ERRORS_MAX 1000     /* that an Ack carries */
 #define ERROR_ITEM_BYTES 32 /* of an error beside its text, at most */
 #define ACK_BYTES 64        /* of an Ack beside its errors, at most */
-#define ADMIN true          /* without tokens everybody is */
 
 struct batch {
     struct dispatch *dispatch;
@@ -57,6 +56,11 @@ static bool view_fits(struct batch *batch, uint64_t id, uint32_t max_view)
     return false;
 }
 
+static bool is_admin(const struct batch *batch)
+{
+    return batch->session->token.role == ROLE_ADMIN;
+}
+
 static void create_space(struct batch *batch, const struct codec_command *command)
 {
     struct dispatch *d = batch->dispatch;
@@ -77,7 +81,7 @@ static void destroy_space(struct batch *batch, const struct codec_command *comma
 {
     (void)command;
     struct dispatch *d = batch->dispatch;
-    count(batch, batch->space_id, aoi_space_destroy(d->world, batch->session->owner, ADMIN, batch->space_id));
+    count(batch, batch->space_id, aoi_space_destroy(d->world, batch->session->owner, is_admin(batch), batch->space_id));
     batch->space = aoi_space_find(d->world, batch->space_id);
 }
 
@@ -89,7 +93,7 @@ static void set_space(struct batch *batch, const struct codec_command *command)
         refuse(batch, batch->space_id, CODEC_INVALID_ARGUMENT, set->tiers_error);
         return;
     }
-    count(batch, batch->space_id, aoi_space_set(batch->space, batch->session->owner, ADMIN, &set->change));
+    count(batch, batch->space_id, aoi_space_set(batch->space, batch->session->owner, is_admin(batch), &set->change));
     flusher_rearm(batch->dispatch->flusher, batch->space);
 }
 
@@ -103,6 +107,13 @@ static void add_entity(struct batch *batch, const struct codec_command *command)
         count(batch, entity->id, aoi_entity_add(batch->space, batch->session->owner, (enum aoi_add_mode)mode, entity));
 }
 
+static void move_failed(void *ctx, size_t item, int status)
+{
+    struct batch *batch = ctx;
+    batch->item = item;
+    count(batch, batch->command->u.move_entities.id[item], status);
+}
+
 static void move_entities(struct batch *batch, const struct codec_command *command)
 {
     size_t n = command->u.move_entities.id_n, z_n = command->u.move_entities.z_n, extra_n = command->u.move_entities.extra_n;
@@ -114,12 +125,7 @@ static void move_entities(struct batch *batch, const struct codec_command *comma
     }
     const float *x = command->u.move_entities.x, *y = command->u.move_entities.y, *z = z_n > 0 ? command->u.move_entities.z : NULL;
     const uint32_t *extra = extra_n > 0 ? command->u.move_entities.extra : NULL;
-    for (size_t i = 0; i < n; i++) {
-        const float pos[3] = {x[i], y[i], z != NULL ? z[i] : 0.0f};
-        uint64_t id = command->u.move_entities.id[i];
-        batch->item = i;
-        count(batch, id, aoi_entity_move(batch->space, batch->session->owner, id, pos, extra != NULL ? &extra[i] : NULL));
-    }
+    batch->applied += aoi_entity_move_many(batch->space, batch->session->owner, n, command->u.move_entities.id, x, y, z, extra, move_failed, batch);
 }
 
 static void remove_entities(struct batch *batch, const struct codec_command *command)
@@ -255,35 +261,38 @@ static void flush(struct batch *batch, const struct codec_command *command)
 
 static const struct {
     command_handler *run;
+    enum role least;
     bool spaceless; /* does not need the space to be there */
 } commands[CODEC_COMMANDS] = {
-    [CODEC_CREATE_SPACE] = {create_space, true},
-    [CODEC_DESTROY_SPACE] = {destroy_space, false},
-    [CODEC_ADD_ENTITY] = {add_entity, false},
-    [CODEC_MOVE_ENTITIES] = {move_entities, false},
-    [CODEC_REMOVE_ENTITIES] = {remove_entities, false},
-    [CODEC_SET_RADIUS] = {set_radius, false},
-    [CODEC_SET_LAYERS] = {set_layers, false},
-    [CODEC_SET_PAYLOAD] = {set_payload, false},
-    [CODEC_OPEN_PLAYER] = {open_player, false},
-    [CODEC_CLOSE_PLAYER] = {close_player, false},
-    [CODEC_SUBSCRIBE] = {subscribe, false},
-    [CODEC_UNSUBSCRIBE] = {unsubscribe, false},
-    [CODEC_SET_VIEWPORT] = {set_viewport, false},
-    [CODEC_CLEAR_VIEWPORT] = {clear_viewport, false},
-    [CODEC_FLUSH] = {flush, false},
-    [CODEC_SET_SPACE] = {set_space, false},
-    [CODEC_SET_APPEAL] = {set_appeal, false},
-    [CODEC_SET_PRIORITY] = {set_priority, false},
-    [CODEC_RELEASE] = {release, false},
-    [CODEC_OVERRIDE] = {override, false},
-    [CODEC_PUBLISH] = {publish, false},
+    [CODEC_CREATE_SPACE] = {create_space, ROLE_WRITER, true},
+    [CODEC_DESTROY_SPACE] = {destroy_space, ROLE_WRITER, false},
+    [CODEC_ADD_ENTITY] = {add_entity, ROLE_WRITER, false},
+    [CODEC_MOVE_ENTITIES] = {move_entities, ROLE_WRITER, false},
+    [CODEC_REMOVE_ENTITIES] = {remove_entities, ROLE_WRITER, false},
+    [CODEC_SET_RADIUS] = {set_radius, ROLE_WRITER, false},
+    [CODEC_SET_LAYERS] = {set_layers, ROLE_WRITER, false},
+    [CODEC_SET_PAYLOAD] = {set_payload, ROLE_WRITER, false},
+    [CODEC_OPEN_PLAYER] = {open_player, ROLE_READER, false},
+    [CODEC_CLOSE_PLAYER] = {close_player, ROLE_READER, false},
+    [CODEC_SUBSCRIBE] = {subscribe, ROLE_READER, false},
+    [CODEC_UNSUBSCRIBE] = {unsubscribe, ROLE_READER, false},
+    [CODEC_SET_VIEWPORT] = {set_viewport, ROLE_READER, false},
+    [CODEC_CLEAR_VIEWPORT] = {clear_viewport, ROLE_READER, false},
+    [CODEC_FLUSH] = {flush, ROLE_WRITER, false},
+    [CODEC_SET_SPACE] = {set_space, ROLE_WRITER, false},
+    [CODEC_SET_APPEAL] = {set_appeal, ROLE_WRITER, false},
+    [CODEC_SET_PRIORITY] = {set_priority, ROLE_WRITER, false},
+    [CODEC_RELEASE] = {release, ROLE_READER, false},
+    [CODEC_OVERRIDE] = {override, ROLE_READER, false},
+    [CODEC_PUBLISH] = {publish, ROLE_WRITER, false},
 };
 
 static void run_command(struct batch *batch, const struct codec_command *command)
 {
     if (commands[command->kind].run == NULL)
         refuse(batch, 0, CODEC_UNSUPPORTED, dispatch_text(CODEC_UNSUPPORTED));
+    else if (batch->session->token.role < commands[command->kind].least)
+        refuse(batch, 0, CODEC_NOT_OWNER, explain_role(batch->dispatch, &batch->session->token, commands[command->kind].least));
     else if (batch->space_id == 0)
         refuse(batch, 0, CODEC_INVALID_ARGUMENT, "the space id is 0");
     else if (batch->space == NULL && !commands[command->kind].spaceless)

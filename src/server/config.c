@@ -152,6 +152,41 @@ static int parse_level(const struct option *option, const char *text, void *fiel
     return 0;
 }
 
+static int parse_path(const struct option *option, const char *text, void *field, char *err)
+{
+    (void)option;
+    if (strlen(text) >= CONFIG_PATH_MAX) return fail(err, "is longer than %d bytes", CONFIG_PATH_MAX - 1);
+    snprintf(field, CONFIG_PATH_MAX, "%s", text);
+    return 0;
+}
+
+static int parse_mode(const struct option *option, const char *text, void *field, char *err)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 8);
+    if (end == text || *end != '\0' || *text == '-') return fail(err, "is not an octal number such as 0660");
+    if (range(option, (double)value, err) != 0) return fail(err, "must be between 0000 and 0777");
+    *(uint32_t *)field = (uint32_t)value;
+    return 0;
+}
+
+static int parse_ids(const struct option *option, const char *text, void *field, char *err)
+{
+    (void)option;
+    struct config_ids ids = {0};
+    while (*text != '\0') {
+        char *end;
+        errno = 0;
+        unsigned long value = strtoul(text, &end, 10);
+        if (*text < '0' || *text > '9' || errno == ERANGE || value >= UINT32_MAX) return fail(err, "must be numbers with blanks between them");
+        if (ids.n == CONFIG_IDS_MAX) return fail(err, "has more than %d numbers", CONFIG_IDS_MAX);
+        ids.id[ids.n++] = (uint32_t)value;
+        text = end + strspn(end, " \t,");
+    }
+    *(struct config_ids *)field = ids;
+    return 0;
+}
+
 static int parse_index(const struct option *option, const char *text, void *field, char *err)
 {
     (void)option;
@@ -208,13 +243,18 @@ static int parse_tiers(const struct option *option, const char *text, void *fiel
     return 0;
 }
 
-/* HOST:PORT, a numeric address or localhost; [HOST]:PORT for IPv6. */
+/* HOST:PORT, a numeric address or localhost; [HOST]:PORT for IPv6; none. */
 static int parse_listen(const struct option *option, const char *text, void *field, char *err)
 {
     (void)option;
     struct config *config = field;
     const char *colon = strrchr(text, ':');
     char host[sizeof config->listen];
+    if (strcmp(text, "none") == 0) {
+        config->address = (struct sockaddr_storage){0};
+        snprintf(config->listen, sizeof config->listen, "%s", text);
+        return 0;
+    }
     if (colon == NULL || strlen(text) >= sizeof config->listen) return fail(err, "must be HOST:PORT, such as 127.0.0.1:2643");
     char *end;
     unsigned long port = strtoul(colon + 1, &end, 10);
@@ -248,7 +288,13 @@ static int parse_listen(const struct option *option, const char *text, void *fie
 
 static const struct option options[] = {
     {"server", "listen", parse_listen, 0, "127.0.0.1:2643", 0, 0,
-     "Address and port; port 0: the kernel chooses one. Loopback only, for there are no tokens."},
+     "Address and port; port 0: the kernel chooses one. Without tokens_file only a loopback address is taken. none: no TCP."},
+    {"server", "unix_socket", parse_path, AT(unix_socket), "", 0, 0, "Path of a Unix socket to listen on as well. None: no such socket."},
+    {"server", "unix_mode", parse_mode, AT(unix_mode), "0660", 0, 0777, "Who may open the socket: its mode, in octal."},
+    {"server", "unix_allow_uids", parse_ids, AT(unix_allow_uids), "", 0, 0,
+     "Numbers of the users whose processes may use the socket. None: see unix_allow_gids."},
+    {"server", "unix_allow_gids", parse_ids, AT(unix_allow_gids), "", 0, 0, "Numbers of groups likewise. None of either: whoever can open it."},
+    {"server", "tokens_file", parse_path, AT(tokens_file), "", 0, 0, "Who may come in: lines of NAME ROLE SECRET. None: everybody, as admin."},
     {"server", "log_level", parse_level, AT(log_level), "info", 0, 0, "error, warn, info or debug; one line an event, to stderr."},
     {"server", "hello_timeout_ms", parse_count, AT(hello_timeout_ms), "2000", 1, DAY_MS, "A connection must have sent its Hello by then."},
     {"server", "frame_timeout_ms", parse_count, AT(frame_timeout_ms), "10000", 1, DAY_MS, "From the first byte of a frame to its last."},
@@ -531,10 +577,12 @@ static int check_space(struct config *config, uint32_t i, char *err)
 
 int config_check(struct config *config, char *err)
 {
-    if (!loopback(&config->address))
+    if (config->address.ss_family == 0 && config->unix_socket[0] == '\0') return fail(err, "listen = none, and no unix_socket: nobody could connect");
+    if (strlen(config->unix_socket) >= CONFIG_SOCKET_MAX) return fail(err, "unix_socket is longer than %d bytes", CONFIG_SOCKET_MAX - 1);
+    if (config->address.ss_family != 0 && !loopback(&config->address) && config->tokens_file[0] == '\0')
         return fail(err,
-                    "listen = %s: this address can be reached from other machines, and this version has no tokens to tell friend from foe: "
-                    "anybody could command the daemon. Listen on 127.0.0.1 or [::1], and reach it from elsewhere through a tunnel.",
+                    "listen = %s: this address can be reached from other machines, and without tokens anybody could command the daemon from there. "
+                    "Set tokens_file (see the README about security), or listen on 127.0.0.1 or [::1].",
                     config->listen);
     if (config->max_payload + (uint64_t)1024 > config->max_frame_bytes)
         return fail(err, "max_frame_bytes must be at least 1 KiB more than max_payload");

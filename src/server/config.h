@@ -9,6 +9,14 @@
 #include "core/aoi.h"
 
 #define CONFIG_ERROR_MAX 512 /* room enough for any message of this file */
+#define CONFIG_PATH_MAX 256
+#define CONFIG_SOCKET_MAX 108 /* of a Unix socket's path */
+#define CONFIG_IDS_MAX 32
+
+/* Numbers of users or groups. */
+struct config_ids {
+    uint32_t n, id[CONFIG_IDS_MAX];
+};
 
 /* A space that is there from the start. */
 struct config_space {
@@ -22,9 +30,13 @@ struct config_space {
 
 struct config {
     /* [server] */
-    char listen[64]; /* as given */
-    struct sockaddr_storage address;
-    uint32_t log_level; /* enum log_level */
+    char listen[64];                   /* as given */
+    struct sockaddr_storage address;   /* family 0: none */
+    char unix_socket[CONFIG_PATH_MAX]; /* "": none */
+    uint32_t unix_mode;
+    struct config_ids unix_allow_uids, unix_allow_gids; /* both empty: whoever can open the socket */
+    char tokens_file[CONFIG_PATH_MAX];                  /* "": none */
+    uint32_t log_level;                                 /* enum log_level */
     uint32_t hello_timeout_ms, frame_timeout_ms, idle_timeout_ms, drain_timeout_ms;
     /* [limits] */
     uint64_t max_frame_bytes, out_soft_bytes, out_hard_bytes;

@@ -16,17 +16,19 @@
 enum input {
     INPUT_READING, /* libuv reads */
     INPUT_WAITING, /* for the next turn; in server->waiting */
-    INPUT_PAUSED   /* until the outbox is no longer full */
+    INPUT_PAUSED,  /* until the outbox is no longer full */
+    INPUT_HELD     /* its next frame is about conn->held_by, of which a flush is open */
 };
 
 struct conn {
     struct session session;
     struct server *server;
-    uv_tcp_t tcp;
+    union stream stream;
     uv_shutdown_t shutdown;
     uint32_t at;   /* in server->conns */
     struct buf in; /* received, but no whole frame yet, or not its turn */
     enum input input;
+    uint64_t held_by;
     bool waits;       /* in server->waiting, perhaps without still being INPUT_WAITING */
     bool refused;     /* over max_connections */
     bool ended;       /* what the session owned is removed */
@@ -82,7 +84,7 @@ static void set_input(struct conn *conn, enum input input)
     }
     if (input == conn->input) return;
     if (conn->input == INPUT_READING) {
-        uv_read_stop((uv_stream_t *)&conn->tcp);
+        uv_read_stop(&conn->stream.stream);
         conn->stopped_ms = now_ms(conn);
     }
     conn->input = input;
@@ -92,8 +94,7 @@ static void set_input(struct conn *conn, enum input input)
     conn->opened_ms += stood_ms;
     conn->input_ms += stood_ms;
     if (conn->frame_ms != 0) conn->frame_ms += stood_ms;
-    if (!conn->peer_closed && uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read) != 0)
-        session_close(&server->sessions, &conn->session, CLOSE_IO);
+    if (!conn->peer_closed && uv_read_start(&conn->stream.stream, on_alloc, on_read) != 0) session_close(&server->sessions, &conn->session, CLOSE_IO);
 }
 
 static size_t frame_limit(const struct conn *conn)
@@ -120,12 +121,14 @@ static bool speaks_http(const uint8_t *data, size_t len)
     return false;
 }
 
-/* Applies frames of data[0 .. len) until there is no whole one any more, the turn is over (*more) or the outbox is full. Returns how many bytes it used. */
+/* Applies frames of data[0 .. len) until there is no whole one any more, the turn is over (*more), the outbox is full or a frame has to wait (held_by). Returns how
+ * many bytes it used. */
 static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, bool *more)
 {
     struct session *session = &conn->session;
     uint64_t end_ns = uv_hrtime() + server_turn_ns(conn->server), out_most = outbox_bytes(&session->out) + TURN_OUT_BYTES;
     size_t used = 0;
+    conn->held_by = 0;
     while (used < len && session->state != SESSION_CLOSING && !blocked(conn)) {
         struct frame frame;
         if (session->state == SESSION_HELLO_WAIT && speaks_http(data, len)) {
@@ -140,7 +143,8 @@ static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, b
             session_close(&conn->server->sessions, session, CLOSE_TOO_LARGE);
             break;
         }
-        dispatch_frame(&conn->server->dispatch, session, data + used + frame.header_len, frame.body_len);
+        conn->held_by = dispatch_frame(&conn->server->dispatch, session, data + used + frame.header_len, frame.body_len);
+        if (conn->held_by != 0) break;
         used += frame.header_len + frame.body_len;
         if (outbox_bytes(&session->out) > out_most || uv_hrtime() > end_ns) {
             *more = used < len;
@@ -175,7 +179,8 @@ static void take_input(struct conn *conn, const char *data, size_t len, bool mor
         buf_shrink(in, 0);
     else if (conn->frame_ms == 0)
         conn->frame_ms = now_ms(conn);
-    set_input(conn, outbox_full(&conn->session.out) ? INPUT_PAUSED : more ? INPUT_WAITING : INPUT_READING);
+    if (conn->held_by != 0) conn->server->holds = true;
+    set_input(conn, conn->held_by != 0 ? INPUT_HELD : outbox_full(&conn->session.out) ? INPUT_PAUSED : more ? INPUT_WAITING : INPUT_READING);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -194,6 +199,15 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         take_input(conn, buf->base, (size_t)n, (size_t)n == SERVER_READ_BYTES);
     }
     server_settle(server);
+}
+
+bool conn_let_go(struct conn *conn)
+{
+    if (conn->input != INPUT_HELD) return true;
+    const struct aoi_space *space = aoi_space_find(conn->server->world, conn->held_by);
+    if (space != NULL && flusher_open(space)) return false;
+    set_input(conn, INPUT_WAITING);
+    return true;
 }
 
 void conn_turn(struct conn *conn)
@@ -248,7 +262,7 @@ void conn_drop(struct conn *conn)
     array_swap_remove(&server->conns, conn->at);
     if (conn->refused) server->refused--;
     if (server->conns.n == 0) uv_timer_stop(&server->tick);
-    uv_close((uv_handle_t *)&conn->tcp, on_closed);
+    uv_close(&conn->stream.handle, on_closed);
 }
 
 /* For now a session is its connection: what it owns goes with it. While draining nothing goes, for nobody is to see anything leave. */
@@ -259,6 +273,7 @@ static void end_session(struct conn *conn)
     conn->closing_ms = uv_now(server->loop);
     buf_clear(&conn->in);
     if (conn->session.owner != 0 && !server->draining) {
+        flusher_finish(&server->flusher, NULL);
         aoi_owner_end(server->world, conn->session.owner, true);
         deliver_waiting(&server->deliver);
     }
@@ -289,7 +304,7 @@ static void close_gently(struct conn *conn)
     }
     if (conn->shut) return;
     conn->shut = true;
-    if (uv_shutdown(&conn->shutdown, (uv_stream_t *)&conn->tcp, on_shutdown) != 0) conn_drop(conn);
+    if (uv_shutdown(&conn->shutdown, &conn->stream.stream, on_shutdown) != 0) conn_drop(conn);
 }
 
 /* Once what the kernel takes at once is written: the bytes that are left may never be read. */
@@ -338,6 +353,9 @@ static void time_out(struct conn *conn, enum close_reason reason)
     if (reason == CLOSE_HELLO_TIMEOUT) {
         code = CODEC_UNAUTHENTICATED;
         snprintf(text, sizeof text, "no Hello within hello_timeout_ms = %u", config->hello_timeout_ms);
+    } else if (reason == CLOSE_TOKEN) {
+        code = CODEC_UNAUTHENTICATED;
+        snprintf(text, sizeof text, "the token in Hello is none of this daemon's tokens_file");
     } else if (reason == CLOSE_FRAME_TIMEOUT) {
         snprintf(text, sizeof text, "a frame that began %u ms ago has not ended (frame_timeout_ms): is the length before it right?",
                  config->frame_timeout_ms);
@@ -345,7 +363,7 @@ static void time_out(struct conn *conn, enum close_reason reason)
         snprintf(text, sizeof text, "idle for %u ms (idle_timeout_ms): send a Ping more often, also where there is nothing but deltas to wait for",
                  config->idle_timeout_ms);
     }
-    if (text[0] != '\0') session_send_error(sessions, &conn->session, 0, code, text);
+    if (text[0] != '\0') session_send_error(sessions, &conn->session, reason == CLOSE_TOKEN ? conn->session.last_seq : 0, code, text);
     session_close(sessions, &conn->session, reason);
 }
 
@@ -361,6 +379,7 @@ void conn_tick(struct conn *conn)
         if (conn->ended && uv_now(server->loop) - conn->closing_ms >= wait_ms) conn_drop(conn);
         return;
     }
+    if (conn->session.state == SESSION_DENIED && --conn->session.denied_ticks == 0) reason = CLOSE_TOKEN;
     if (conn->soft_ms != 0 && clock_ms >= conn->soft_ms + config->out_soft_ms) reason = CLOSE_OUT_SOFT;
     if (conn->input == INPUT_READING) {
         if (config->idle_timeout_ms > 0 && clock_ms >= conn->input_ms + config->idle_timeout_ms) reason = CLOSE_IDLE_TIMEOUT;
@@ -372,32 +391,28 @@ void conn_tick(struct conn *conn)
 
 /* ------------------------------------------------------------------------------------------------------------- the beginning */
 
-static void name_peer(struct conn *conn)
+static int init_stream(struct conn *conn, bool local)
 {
-    struct sockaddr_storage address;
-    int len = sizeof address;
-    char host[48] = "unknown";
-    unsigned port = 0;
-    if (uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&address, &len) == 0) {
-        bool v6 = address.ss_family == AF_INET6;
-        port = ntohs(v6 ? ((struct sockaddr_in6 *)&address)->sin6_port : ((struct sockaddr_in *)&address)->sin_port);
-        if (v6)
-            uv_ip6_name((struct sockaddr_in6 *)&address, host, sizeof host);
-        else
-            uv_ip4_name((struct sockaddr_in *)&address, host, sizeof host);
-    }
-    snprintf(conn->session.peer, sizeof conn->session.peer, strchr(host, ':') != NULL ? "[%s]:%u" : "%s:%u", host, port);
+    uv_loop_t *loop = conn->server->loop;
+    conn->stream.handle.data = conn;
+    return local ? uv_pipe_init(loop, &conn->stream.pipe, 0) : uv_tcp_init(loop, &conn->stream.tcp);
 }
 
-void conn_accept(struct server *server)
+/* Says why it may not come in, and closes. */
+static void turn_away(struct conn *conn, int code, const char *text, enum close_reason reason)
+{
+    session_send_error(&conn->server->sessions, &conn->session, 0, code, text);
+    session_close(&conn->server->sessions, &conn->session, reason);
+}
+
+void conn_accept(struct server *server, union stream *listener)
 {
     struct conn *conn = mem_zalloc(sizeof *conn);
     conn->server = server;
-    conn->tcp.data = conn;
-    CHECK(uv_tcp_init(server->loop, &conn->tcp) == 0);
+    CHECK(init_stream(conn, stream_is_local(listener)) == 0);
     conn->at = server->conns.n;
     *array_add(&server->conns) = conn;
-    outbox_init(&conn->session.out, &server->out_limits, (uv_stream_t *)&conn->tcp, &server->metrics.bytes_out, on_written);
+    outbox_init(&conn->session.out, &server->out_limits, &conn->stream.stream, &server->metrics.bytes_out, on_written);
     conn->refused = server->conns.n - server->refused > server->config->max_connections;
     if (conn->refused) server->refused++;
     server->metrics.accepted++;
@@ -405,16 +420,18 @@ void conn_accept(struct server *server)
     if (server->conns.n == 1) server_start_tick(server);
     conn->opened_ms = conn->input_ms = now_ms(conn);
 
-    int status = uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&conn->tcp);
-    name_peer(conn);
-    if (status == 0) status = uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+    char why[160];
+    int status = uv_accept(&listener->stream, &conn->stream.stream);
+    stream_name_peer(&conn->stream, conn->session.peer);
+    if (status == 0) status = uv_read_start(&conn->stream.stream, on_alloc, on_read);
     if (status != 0) {
         session_close(&server->sessions, &conn->session, CLOSE_IO);
     } else if (conn->refused) {
-        session_send_error(&server->sessions, &conn->session, 0, CODEC_LIMIT_EXCEEDED, "max_connections are open already");
-        session_close(&server->sessions, &conn->session, CLOSE_REFUSED);
+        turn_away(conn, CODEC_LIMIT_EXCEEDED, "max_connections are open already", CLOSE_REFUSED);
+    } else if (!listener_admits(server->config, &conn->stream, why, sizeof why)) {
+        turn_away(conn, CODEC_UNAUTHENTICATED, why, CLOSE_UNIX_PEER);
     } else {
-        uv_tcp_nodelay(&conn->tcp, 1);
+        if (!stream_is_local(&conn->stream)) uv_tcp_nodelay(&conn->stream.tcp, 1);
         log_info("connect", "peer=%s connections=%llu", conn->session.peer, (unsigned long long)server->metrics.connections);
     }
     server_settle(server);

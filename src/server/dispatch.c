@@ -36,6 +36,24 @@ const char *dispatch_text(int code)
     return code >= 0 && code < CODEC_CODES ? texts[code] : "";
 }
 
+/* By its token, if this daemon has any. */
+static bool admit(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+{
+    const struct token nobody = {.role = ROLE_ADMIN}, *token = &nobody;
+    if (dispatch->tokens->list.n > 0) token = tokens_find(dispatch->tokens, frame->u.hello.token);
+    if (token != NULL) {
+        session->token = *token;
+        return true;
+    }
+    if (frame->u.hello.token[0] != '\0') {
+        session_deny(session);
+        return false;
+    }
+    session_send_error(dispatch->sessions, session, frame->seq, CODEC_UNAUTHENTICATED, "this daemon has a tokens_file, and Hello has no token");
+    session_close(dispatch->sessions, session, CLOSE_TOKEN);
+    return false;
+}
+
 static void take_hello(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
 {
     if (session->state == SESSION_READY) {
@@ -47,10 +65,11 @@ static void take_hello(struct dispatch *dispatch, struct session *session, const
         session_close(dispatch->sessions, session, CLOSE_VERSION);
         return;
     }
+    if (!admit(dispatch, session, frame)) return;
     session_accept(dispatch->sessions, session);
     char name[96];
-    log_info("hello", "peer=%s session=%llu client=%s", session->peer, (unsigned long long)session->id,
-             log_quote(frame->u.hello.client_name, name, sizeof name));
+    log_info("hello", "peer=%s session=%llu client=%s token=%s role=%s", session->peer, (unsigned long long)session->id,
+             log_quote(frame->u.hello.client_name, name, sizeof name), session->token.name, role_name(session->token.role));
     const struct config *config = dispatch->config;
     session_send(dispatch->sessions, session,
                  &(struct codec_server_frame){.reply_to = frame->seq,
@@ -129,13 +148,28 @@ void dispatch_clear(struct dispatch *dispatch)
     array_clear(&dispatch->counts);
 }
 
-void dispatch_frame(struct dispatch *dispatch, struct session *session, const void *bytes, size_t len)
+/* The space with which the frame has to wait until an open flush of it has ended; 0: none. */
+static uint64_t waits_for(const struct dispatch *dispatch, const struct codec_client_frame *frame)
+{
+    uint64_t id = frame->kind == CODEC_BATCH    ? frame->u.batch.space
+                  : frame->kind == CODEC_QUERY  ? frame->u.query.space
+                  : frame->kind == CODEC_RESYNC ? frame->u.resync.space
+                                                : 0;
+    const struct aoi_space *space = id == 0 || !flusher_any_open(dispatch->flusher) ? NULL : aoi_space_find(dispatch->world, id);
+    return space != NULL && flusher_open(space) ? id : 0;
+}
+
+uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, const void *bytes, size_t len)
 {
     struct codec_client_frame frame;
     struct sessions *sessions = dispatch->sessions;
-    dispatch->metrics->frames_in++;
+    if (session->state == SESSION_DENIED) return 0;
     arena_reset(&dispatch->arena);
-    if (codec_decode_client(bytes, len, &dispatch->arena, &frame) != CODEC_OK) {
+    bool decoded = codec_decode_client(bytes, len, &dispatch->arena, &frame) == CODEC_OK;
+    uint64_t wait = decoded && session->state == SESSION_READY ? waits_for(dispatch, &frame) : 0;
+    if (wait != 0) return wait;
+    dispatch->metrics->frames_in++;
+    if (!decoded) {
         bool first = session->state == SESSION_HELLO_WAIT;
         session_send_error(sessions, session, 0, CODEC_MALFORMED,
                            first ? explain_first_frame(CODEC_MALFORMED, bytes, len) : dispatch_text(CODEC_MALFORMED));
@@ -152,4 +186,5 @@ void dispatch_frame(struct dispatch *dispatch, struct session *session, const vo
         else
             frames[frame.kind].run(dispatch, session, &frame);
     }
+    return 0;
 }

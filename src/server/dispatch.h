@@ -18,7 +18,8 @@ struct dispatch {
     struct deliver *deliver;
     struct flusher *flusher;
     struct metrics *metrics;
-    bool draining; /* commands are refused */
+    const struct tokens *tokens; /* empty: everybody is admin */
+    bool draining;               /* commands are refused */
 
     /* what one frame needs, kept for the next */
     struct arena arena;
@@ -32,8 +33,9 @@ struct dispatch {
 void dispatch_init(struct dispatch *dispatch);
 void dispatch_clear(struct dispatch *dispatch);
 
-/* One frame's bytes, without the length. Replies go to the session's outbox; afterwards the session may be CLOSING. */
-void dispatch_frame(struct dispatch *dispatch, struct session *session, const void *bytes, size_t len);
+/* One frame's bytes, without the length. Replies go to the session's outbox; afterwards the session may be CLOSING. Not 0: the frame is about that space, of which a
+ * timed flush is open; nothing was done, and the frame is to be brought again when that has ended. */
+uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, const void *bytes, size_t len);
 
 /* commands.c: a batch's commands, one by one; then its Ack, then closed deltas and Lost. */
 void dispatch_batch(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame);

@@ -241,3 +241,10 @@ const char *explain_first_frame(int code, const void *bytes, size_t len)
     return code == CODEC_MALFORMED ? "the first bytes are no frame: a varint with the length, and then a ClientFrame with Hello"
                                    : dispatch_text(code);
 }
+
+const char *explain_role(struct dispatch *dispatch, const struct token *token, enum role least)
+{
+    const char *text = say(dispatch, "this needs a token of a%s, and \"%s\" is that of a%s", least == ROLE_ADMIN ? "n admin" : " writer", token->name,
+                           token->role == ROLE_READER ? " reader" : " writer");
+    return text != NULL ? text : "the role of this session's token is not enough";
+}

@@ -15,5 +15,7 @@ const char *explain_columns(struct dispatch *dispatch, const struct aoi_space *s
 const char *explain_query(struct dispatch *dispatch, const struct aoi_space *space, const struct codec_query *query, int code);
 /* A first frame that is none; the bytes behind its length. */
 const char *explain_first_frame(int code, const void *bytes, size_t len);
+/* A session of this token asked for what needs another role. */
+const char *explain_role(struct dispatch *dispatch, const struct token *token, enum role least);
 
 #endif

@@ -1,4 +1,4 @@
-/* flusher.c: when spaces are flushed: one timer a space, armed by the first change in a quiet one. */
+/* flusher.c: when spaces are flushed: one timer a space, armed by the first change in a quiet one; and how: in slices, between which the loop turns. */
 #include "server/flusher.h"
 
 #include <stdlib.h>
@@ -6,11 +6,21 @@
 
 #include "base/check.h"
 
+/* A slice lasts as long as the rest of the loop's turn did, within these bounds: neither input nor flushes starve, and a Ping waits no longer. */
+#define SLICE_MIN_NS ((uint64_t)1000 * 1000)
+#define SLICE_MAX_NS ((uint64_t)4 * 1000 * 1000)
+#define SLICE_PLAYERS 8 /* served between two looks at the clock, which costs as much as 3 updates */
+
+enum phase { QUIET, DUE, OPEN };
+
 /* Made when a space is first armed, freed when libuv has let go of its handle. */
 struct space_timer {
     uv_timer_t handle;
     struct flusher *flusher;
-    struct aoi_space *space; /* NULL: the space has ended */
+    struct aoi_space *space;    /* NULL: the space has ended */
+    enum phase phase;           /* of its timed flush */
+    uint32_t at;                /* place in flusher->due, unless QUIET */
+    struct aoi_flush_info info; /* of the open flush */
 };
 
 uint64_t flusher_time_us(void)
@@ -25,6 +35,99 @@ uint64_t flusher_now_ms(void)
     return uv_hrtime() / 1000000;
 }
 
+static void arm(struct flusher *flusher, struct aoi_space *space);
+
+static struct aoi_flush_info flush_info(uint64_t tag, bool final)
+{
+    return (struct aoi_flush_info){.tag = tag, .time_us = flusher_time_us(), .now_ms = flusher_now_ms(), .final = final};
+}
+
+/* ------------------------------------------------------------------------------------------------------------- slices */
+
+/* Its timed flush is over, or will not be. */
+static void forget_due(struct space_timer *timer)
+{
+    struct flusher *flusher = timer->flusher;
+    if (timer->phase == QUIET) return;
+    timer->phase = QUIET;
+    flusher->due.at[flusher->due.n - 1]->at = timer->at;
+    array_swap_remove(&flusher->due, timer->at);
+    if (flusher->due.n > 0) return;
+    uv_idle_stop(&flusher->slices);
+    flusher->sliced_ns = 0;
+}
+
+static void end_flush(struct space_timer *timer)
+{
+    aoi_flush_end(timer->space, &timer->info);
+    forget_due(timer);
+    timer->flusher->ended++;
+    if (timer->info.pending) arm(timer->flusher, timer->space);
+}
+
+/* Goes on with a flush that is due, but not for ever. */
+static void go_on(struct space_timer *timer, uint64_t until_ns)
+{
+    if (timer->phase == DUE) {
+        timer->phase = OPEN;
+        timer->info = flush_info(0, false);
+        aoi_flush_begin(timer->space, &timer->info);
+    }
+    do {
+        if (aoi_flush_step(timer->space, &timer->info, SLICE_PLAYERS)) continue;
+        end_flush(timer);
+        return;
+    } while (uv_hrtime() < until_ns);
+    timer->flusher->turn = timer->at + 1;
+}
+
+/* One after the other, in turn. */
+static void on_slice(uv_idle_t *idle)
+{
+    struct flusher *flusher = idle->data;
+    uint64_t now_ns = uv_hrtime(), others_ns = flusher->sliced_ns == 0 ? 0 : now_ns - flusher->sliced_ns;
+    uint64_t until_ns = now_ns + (others_ns < SLICE_MIN_NS ? SLICE_MIN_NS : others_ns > SLICE_MAX_NS ? SLICE_MAX_NS : others_ns);
+    do {
+        if (flusher->turn >= flusher->due.n) flusher->turn = 0;
+        go_on(flusher->due.at[flusher->turn], until_ns);
+    } while (flusher->due.n > 0 && uv_hrtime() < until_ns);
+    flusher->after(flusher->after_ctx);
+    if (flusher->due.n > 0) flusher->sliced_ns = uv_hrtime();
+}
+
+/* libuv runs idle handles right after the timers: nothing comes between. */
+static void on_timer(uv_timer_t *handle)
+{
+    struct space_timer *timer = handle->data;
+    struct flusher *flusher = timer->flusher;
+    timer->phase = DUE;
+    timer->at = flusher->due.n;
+    *array_add(&flusher->due) = timer;
+    CHECK(uv_idle_start(&flusher->slices, on_slice) == 0);
+}
+
+bool flusher_open(const struct aoi_space *space)
+{
+    const struct space_timer *timer = aoi_space_user(space);
+    return timer != NULL && timer->phase == OPEN;
+}
+
+static void finish(struct space_timer *timer)
+{
+    if (timer->phase != OPEN) return;
+    aoi_flush_step(timer->space, &timer->info, UINT32_MAX);
+    end_flush(timer);
+}
+
+void flusher_finish(struct flusher *flusher, struct aoi_space *space)
+{
+    struct space_timer *timer = space == NULL ? NULL : aoi_space_user(space);
+    if (timer != NULL) finish(timer);
+    for (uint32_t i = flusher->due.n; space == NULL && i-- > 0;) finish(flusher->due.at[i]); /* one that ends is replaced by a later one */
+}
+
+/* ------------------------------------------------------------------------------------------------------------- timers */
+
 static void on_closed(uv_handle_t *handle)
 {
     free(handle->data);
@@ -35,26 +138,9 @@ static void on_space_end(void *ctx, struct aoi_space *space)
     (void)ctx;
     struct space_timer *timer = aoi_space_user(space);
     if (timer == NULL) return;
+    forget_due(timer);
     timer->space = NULL;
     uv_close((uv_handle_t *)&timer->handle, on_closed);
-}
-
-/* Whether work is left. */
-static bool flush(struct aoi_space *space, uint64_t tag, bool final)
-{
-    struct aoi_flush_info info = {.tag = tag, .time_us = flusher_time_us(), .now_ms = flusher_now_ms(), .final = final};
-    aoi_flush(space, &info);
-    return info.pending;
-}
-
-static void arm(struct flusher *flusher, struct aoi_space *space);
-
-static void on_timer(uv_timer_t *handle)
-{
-    struct space_timer *timer = handle->data;
-    struct flusher *flusher = timer->flusher;
-    if (flush(timer->space, 0, false)) arm(flusher, timer->space);
-    flusher->after(flusher->after_ctx);
 }
 
 static struct space_timer *timer_of(struct flusher *flusher, struct aoi_space *space)
@@ -70,13 +156,13 @@ static struct space_timer *timer_of(struct flusher *flusher, struct aoi_space *s
     return timer;
 }
 
-/* There is something to flush: if no timer runs, one starts. */
+/* There is something to flush: if no timer runs and no flush is due, one starts. */
 static void arm(struct flusher *flusher, struct aoi_space *space)
 {
     uint32_t flush_ms = aoi_space_settings(space)->flush_ms;
     if (flush_ms == 0) return;
     struct space_timer *timer = timer_of(flusher, space);
-    if (uv_is_active((uv_handle_t *)&timer->handle)) return;
+    if (timer->phase != QUIET || uv_is_active((uv_handle_t *)&timer->handle)) return;
     uv_update_time(flusher->loop); /* the loop's clock stands still within a turn: after a long one the timer would be too early */
     CHECK(uv_timer_start(&timer->handle, on_timer, flush_ms, 0) == 0);
 }
@@ -89,29 +175,48 @@ static void on_change(void *ctx, struct aoi_space *space)
 void flusher_init(struct flusher *flusher, uv_loop_t *loop, struct aoi_world *world, void (*after)(void *ctx), void *after_ctx)
 {
     *flusher = (struct flusher){.loop = loop, .world = world, .after = after, .after_ctx = after_ctx};
+    CHECK(uv_idle_init(loop, &flusher->slices) == 0);
+    flusher->slices.data = flusher;
     aoi_world_on_space_end(world, on_space_end, flusher);
     aoi_world_on_change(world, on_change, flusher);
+}
+
+void flusher_close(struct flusher *flusher)
+{
+    CHECK(flusher->due.n == 0);
+    array_clear(&flusher->due);
+    uv_close((uv_handle_t *)&flusher->slices, NULL);
 }
 
 void flusher_rearm(struct flusher *flusher, struct aoi_space *space)
 {
     uint32_t flush_ms = aoi_space_settings(space)->flush_ms;
     struct space_timer *timer = aoi_space_user(space);
-    if (timer != NULL && uv_is_active((uv_handle_t *)&timer->handle)) {
+    if (timer != NULL && flush_ms == 0) {
+        forget_due(timer);
+        uv_timer_stop(&timer->handle);
+    } else if (timer != NULL && uv_is_active((uv_handle_t *)&timer->handle)) {
         uv_update_time(flusher->loop);
-        if (flush_ms > 0 && uv_timer_get_due_in(&timer->handle) <= flush_ms) return;
+        if (uv_timer_get_due_in(&timer->handle) <= flush_ms) return;
         uv_timer_stop(&timer->handle);
     }
     if (aoi_space_dirty(space)) arm(flusher, space);
 }
 
+/* ------------------------------------------------------------------------------------------------------------- at once */
+
 static bool flush_now(struct flusher *flusher, struct aoi_space *space, uint64_t tag, bool final)
 {
-    bool pending = flush(space, tag, final);
+    flusher_finish(flusher, space);
+    struct aoi_flush_info info = flush_info(tag, final);
+    aoi_flush(space, &info);
     struct space_timer *timer = aoi_space_user(space);
-    if (timer != NULL) uv_timer_stop(&timer->handle);
-    if (pending) arm(flusher, space);
-    return pending;
+    if (timer != NULL) {
+        forget_due(timer);
+        uv_timer_stop(&timer->handle);
+    }
+    if (info.pending) arm(flusher, space);
+    return info.pending;
 }
 
 bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t tag)
@@ -122,6 +227,7 @@ bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t ta
 void flusher_flush_all(struct flusher *flusher)
 {
     uint64_t id = 0;
+    flusher_finish(flusher, NULL);
     for (struct aoi_space *space; (space = aoi_space_next(flusher->world, id)) != NULL; id = aoi_space_id(space)) {
         if (aoi_space_settings(space)->flush_ms > 0 && aoi_space_dirty(space)) flush_now(flusher, space, 0, true);
     }

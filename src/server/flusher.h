@@ -1,24 +1,43 @@
-/* flusher.h: when spaces are flushed: one timer a space, armed by the first change in a quiet one. */
+/* flusher.h: when spaces are flushed: one timer a space, armed by the first change in a quiet one; and how: in slices, between which the loop turns. */
 #ifndef AOI_SERVER_FLUSHER_H
 #define AOI_SERVER_FLUSHER_H
 
 #include <uv.h>
 
+#include "base/array.h"
 #include "core/aoi.h"
+
+struct space_timer;
 
 struct flusher {
     uv_loop_t *loop;
     struct aoi_world *world;
-    void (*after)(void *ctx); /* called after each timed flush: its deltas stand in the outboxes */
+    void (*after)(void *ctx); /* called after each slice of timed flushes: its deltas stand in the outboxes */
     void *after_ctx;
+
+    uv_idle_t slices;                /* runs while `due` is not empty */
+    ARRAY(struct space_timer *) due; /* spaces whose flush is due or open */
+    uint32_t turn;                   /* place in `due` of the one that goes on next */
+    uint64_t sliced_ns;              /* when the last slice ended; 0: nothing was left then */
+    uint64_t ended;                  /* how many open flushes have ended: somebody who waits for one looks whether this has changed */
 };
 
 /* Takes the user words of the world's spaces, its on_space_end and its on_change: from now on a change in a quiet space starts its timer. */
 void flusher_init(struct flusher *flusher, uv_loop_t *loop, struct aoi_world *world, void (*after)(void *ctx), void *after_ctx);
+void flusher_close(struct flusher *flusher); /* closes its handle; after the world was freed */
+
+static inline bool flusher_any_open(const struct flusher *flusher)
+{
+    return flusher->due.n > 0;
+}
+/* A timed flush of the space is open: no command or query may come near it. */
+bool flusher_open(const struct aoi_space *space);
+/* Ends the open flush of a space, or (NULL) all open flushes, without more pauses. To be called before an owner ends. */
+void flusher_finish(struct flusher *flusher, struct aoi_space *space);
 
 /* flush_ms of the space was changed: a flush that is due never comes later for that, and not at all where only the Flush command flushes. */
 void flusher_rearm(struct flusher *flusher, struct aoi_space *space);
-/* The Flush command: flushes now, and disarms or, if work is left, arms anew. Returns whether work is left. */
+/* The Flush command: flushes now, in one piece, and disarms or, if work is left, arms anew. Returns whether work is left. */
 bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t tag);
 /* The end is near: flushes every timed space in which there is something to flush; neither tiers nor budgets hold anything back. */
 void flusher_flush_all(struct flusher *flusher);

@@ -7,8 +7,7 @@
 
 #include "base/log.h"
 
-#define BACKLOG 511
-/* Open files beside the connections that count: standard streams, libuv's own, the listener, refused connections. */
+/* Open files beside the connections that count: standard streams, libuv's own, the listeners, refused connections. */
 #define OTHER_FILES (24 + SERVER_REFUSED_MAX)
 /* Input of one connection at once, by how many wait for theirs; and of all in one turn of the loop. */
 #define TURN_MIN_NS ((uint64_t)250 * 1000)
@@ -20,6 +19,16 @@
 
 /* ------------------------------------------------------------------------------------------------------------- turns */
 
+/* Flushes have ended: who waited for that goes on. */
+static void let_go(struct server *server)
+{
+    if (!server->holds || server->let_go == server->flusher.ended) return;
+    server->let_go = server->flusher.ended;
+    server->holds = false;
+    for (uint32_t i = 0; i < server->conns.n; i++)
+        if (!conn_let_go(server->conns.at[i])) server->holds = true;
+}
+
 void server_settle(struct server *server)
 {
     session_list *touched = &server->sessions.touched; /* settling one may touch others: they are added behind */
@@ -29,6 +38,7 @@ void server_settle(struct server *server)
         conn_settle(conn_of_session(session));
     }
     touched->n = 0;
+    let_go(server);
 }
 
 static void settle(void *ctx)
@@ -124,12 +134,11 @@ static int make_spaces(struct server *server, char *err)
 
 static void init_handles(struct server *server)
 {
-    CHECK(uv_tcp_init(server->loop, &server->listener) == 0);
     CHECK(uv_timer_init(server->loop, &server->tick) == 0);
     CHECK(uv_timer_init(server->loop, &server->drain_timer) == 0);
     CHECK(uv_idle_init(server->loop, &server->turn) == 0);
     CHECK(uv_prepare_init(server->loop, &server->prepare) == 0);
-    server->listener.data = server->tick.data = server->drain_timer.data = server->turn.data = server->prepare.data = server;
+    server->tick.data = server->drain_timer.data = server->turn.data = server->prepare.data = server;
     CHECK(uv_prepare_start(&server->prepare, on_prepare) == 0);
 }
 
@@ -160,10 +169,11 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
                                          .sessions = &server->sessions,
                                          .deliver = &server->deliver,
                                          .flusher = &server->flusher,
-                                         .metrics = &server->metrics};
+                                         .metrics = &server->metrics,
+                                         .tokens = &server->doors.tokens};
     dispatch_init(&server->dispatch);
     init_handles(server);
-    return make_spaces(server, err);
+    return doors_load(&server->doors, config, err) != 0 ? -1 : make_spaces(server, err);
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -172,31 +182,32 @@ static void on_connection(uv_stream_t *listener, int status)
     if (status < 0)
         log_warn("accept", "error=%s", uv_err_name(status));
     else
-        conn_accept(server);
+        conn_accept(server, (union stream *)listener);
 }
 
 int server_listen(struct server *server, int *port, char *err)
 {
-    struct sockaddr_storage address;
-    int len = sizeof address;
-    int status = uv_tcp_bind(&server->listener, (const struct sockaddr *)&server->config->address, 0);
-    if (status == 0) status = uv_listen((uv_stream_t *)&server->listener, BACKLOG, on_connection);
-    if (status == 0) status = uv_tcp_getsockname(&server->listener, (struct sockaddr *)&address, &len);
-    if (status != 0) {
-        snprintf(err, CONFIG_ERROR_MAX, "cannot listen on %s: %s%s", server->config->listen, uv_strerror(status),
-                 status == UV_EADDRINUSE ? "; another aoid or program has this port: end it, or choose another one with --listen" : "");
-        return -1;
+    const struct config *config = server->config;
+    int status = 0;
+    *port = 0;
+    for (size_t i = 0; i < 2; i++) server->listeners[i].handle.data = server;
+    if (config->address.ss_family != 0) status = listener_tcp(&server->listeners[0], server->loop, config, on_connection, port, err);
+    if (status == 0 && config->unix_socket[0] != '\0') status = listener_unix(&server->listeners[1], server->loop, config, on_connection, err);
+    return status;
+}
+
+void server_set_doors(struct server *server, struct doors *fresh)
+{
+    doors_clear(&server->doors);
+    server->doors = *fresh;
+    *fresh = (struct doors){0};
+    for (uint32_t i = 0; i < server->conns.n; i++) {
+        struct session *session = conn_session(server->conns.at[i]);
+        if (session->state != SESSION_READY || tokens_hold(&server->doors.tokens, &session->token)) continue;
+        session_send_error(&server->sessions, session, 0, CODEC_UNAUTHENTICATED, "the token of this session was withdrawn");
+        session_close(&server->sessions, session, CLOSE_TOKEN);
     }
-    bool v6 = address.ss_family == AF_INET6;
-    char host[48];
-    *port = ntohs(v6 ? ((struct sockaddr_in6 *)&address)->sin6_port : ((struct sockaddr_in *)&address)->sin_port);
-    if (v6)
-        uv_ip6_name((struct sockaddr_in6 *)&address, host, sizeof host);
-    else
-        uv_ip4_name((struct sockaddr_in *)&address, host, sizeof host);
-    log_info("listening", v6 ? "address=[%s]:%d spaces=%u max_connections=%u" : "address=%s:%d spaces=%u max_connections=%u", host, *port,
-             server->config->spaces.n, server->config->max_connections);
-    return 0;
+    server_settle(server);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- the end */
@@ -206,9 +217,15 @@ static void close_handle(uv_handle_t *handle)
     if (!uv_is_closing(handle)) uv_close(handle, NULL);
 }
 
+static void close_listeners(struct server *server)
+{
+    for (size_t i = 0; i < 2; i++)
+        if (server->listeners[i].handle.type != UV_UNKNOWN_HANDLE) close_handle(&server->listeners[i].handle);
+}
+
 void server_finish(struct server *server)
 {
-    close_handle((uv_handle_t *)&server->listener);
+    close_listeners(server);
     close_handle((uv_handle_t *)&server->tick);
     close_handle((uv_handle_t *)&server->drain_timer);
     close_handle((uv_handle_t *)&server->turn);
@@ -216,6 +233,7 @@ void server_finish(struct server *server)
     if (server->world == NULL) return;
     aoi_world_free(server->world); /* and with it the spaces' timers */
     server->world = NULL;
+    flusher_close(&server->flusher);
 }
 
 static void drop_all(struct server *server)
@@ -249,7 +267,7 @@ void server_drain(struct server *server, const char *why)
 {
     log_info("drain", "why=%s connections=%u", why, server->conns.n);
     server->draining = server->dispatch.draining = true;
-    close_handle((uv_handle_t *)&server->listener);
+    close_listeners(server);
     flusher_flush_all(&server->flusher);
     const struct codec_server_frame notice = {.kind = CODEC_DRAINING_NOTICE};
     for (uint32_t i = 0; i < server->conns.n; i++) session_send(&server->sessions, conn_session(server->conns.at[i]), &notice);
@@ -265,6 +283,7 @@ void server_clear(struct server *server)
     dispatch_clear(&server->dispatch);
     deliver_clear(&server->deliver);
     sessions_clear(&server->sessions);
+    doors_clear(&server->doors);
     array_clear(&server->conns);
     array_clear(&server->waiting);
     free(server->scratch);

@@ -7,7 +7,9 @@
 #include "server/config.h"
 #include "server/deliver.h"
 #include "server/dispatch.h"
+#include "server/doors.h"
 #include "server/flusher.h"
+#include "server/listener.h"
 #include "server/metrics.h"
 #include "server/session.h"
 
@@ -20,12 +22,13 @@ struct conn;
 struct server {
     struct config *config;
     uv_loop_t *loop;
-    uv_tcp_t listener;
-    uv_timer_t tick;        /* runs while there are connections */
-    uv_timer_t drain_timer; /* runs while draining */
-    uv_idle_t turn;         /* runs while a connection waits for its next turn */
-    uv_prepare_t prepare;   /* runs before the loop polls: a new turn begins */
+    union stream listeners[2]; /* TCP, Unix socket; those that are not used are no handles */
+    uv_timer_t tick;           /* runs while there are connections */
+    uv_timer_t drain_timer;    /* runs while draining */
+    uv_idle_t turn;            /* runs while a connection waits for its next turn */
+    uv_prepare_t prepare;      /* runs before the loop polls: a new turn begins */
 
+    struct doors doors;
     struct metrics metrics;
     struct outbox_limits out_limits;
     struct sessions sessions;
@@ -37,6 +40,8 @@ struct server {
     ARRAY(struct conn *) conns;   /* all whose sockets are open */
     ARRAY(struct conn *) waiting; /* for their next turn */
     uint64_t turn_began_ns;       /* of the first input in this turn of the loop; 0: none yet */
+    bool holds;                   /* some conn waits for the end of a flush */
+    uint64_t let_go;              /* flusher.ended when they were looked at last */
     uint32_t refused;             /* conns that do not count towards max_connections */
     uint64_t clock_ms;            /* for the connections' timeouts: runs with the ticks, at most two of them at once, so that time
                                      which the daemon spent without reading is not counted against its peers */
@@ -52,6 +57,8 @@ struct server {
 int server_init(struct server *server, uv_loop_t *loop, struct config *config, char *err);
 /* Binds and listens; *port is the one it got. 0, or -1 with err. */
 int server_listen(struct server *server, int *port, char *err);
+/* Takes over what was read anew; whoever's token does not stand in it any more is told so and closed. */
+void server_set_doors(struct server *server, struct doors *fresh);
 /* Begins the end: no new connections, a last flush, Draining to all; when the outboxes are empty, or the time is up, every handle is closed, and the loop ends. */
 void server_drain(struct server *server, const char *why);
 /* After the loop has ended, or where server_listen() failed and the loop has run once more. */
@@ -71,12 +78,13 @@ void server_wait_turn(struct server *server, struct conn *conn);
 
 /* conn.c ------------------------------------------------------------------------------------------------------------- */
 
-void conn_accept(struct server *server);  /* a connection waits at the listener */
-void conn_settle(struct conn *conn);      /* writes what is in the outbox, and sees to a closing */
-void conn_tick(struct conn *conn);        /* looks at its clocks */
-void conn_turn(struct conn *conn);        /* goes on with the input that waits */
-void conn_drop(struct conn *conn);        /* closes the socket now; the session must be CLOSING */
-bool conn_quiet(const struct conn *conn); /* nothing to write, and no input that waits */
+void conn_accept(struct server *server, union stream *listener); /* a connection waits there */
+void conn_settle(struct conn *conn);                             /* writes what is in the outbox, and sees to a closing */
+void conn_tick(struct conn *conn);                               /* looks at its clocks */
+void conn_turn(struct conn *conn);                               /* goes on with the input that waits */
+void conn_drop(struct conn *conn);                               /* closes the socket now; the session must be CLOSING */
+bool conn_let_go(struct conn *conn);                             /* if it was held: it goes on with its input; false: the flush is still open */
+bool conn_quiet(const struct conn *conn);                        /* nothing to write, and no input that waits */
 struct session *conn_session(struct conn *conn);
 struct conn *conn_of_session(struct session *session);
 

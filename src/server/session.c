@@ -14,6 +14,8 @@ const char *session_reason_name(enum close_reason reason)
         [CLOSE_FRAME_TIMEOUT] = "frame_timeout",
         [CLOSE_IDLE_TIMEOUT] = "idle_timeout",
         [CLOSE_NO_HELLO] = "no_hello",
+        [CLOSE_UNIX_PEER] = "unix_peer",
+        [CLOSE_TOKEN] = "token",
         [CLOSE_VERSION] = "protocol_version",
         [CLOSE_MALFORMED] = "malformed",
         [CLOSE_TOO_LARGE] = "frame_too_large",
@@ -63,6 +65,13 @@ void session_accept(struct sessions *sessions, struct session *session)
     session->id = ++sessions->last_id;
     idmap_put(&sessions->by_id, session->id, session->owner);
     session->state = SESSION_READY;
+}
+
+void session_deny(struct session *session)
+{
+    CHECK(session->state == SESSION_HELLO_WAIT);
+    session->state = SESSION_DENIED;
+    session->denied_ticks = SESSION_DENIED_TICKS;
 }
 
 void session_release(struct sessions *sessions, struct session *session, bool owns)

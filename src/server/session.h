@@ -7,11 +7,15 @@
 #include "core/aoi.h"
 #include "server/metrics.h"
 #include "server/outbox.h"
+#include "server/tokens.h"
 #include "wire/codec.h"
+
+#define SESSION_DENIED_TICKS 5 /* of the server's: how long a wrong token waits for its answer */
 
 enum session_state {
     SESSION_HELLO_WAIT, /* nothing but Hello is listened to */
     SESSION_READY,
+    SESSION_DENIED, /* a wrong token: nothing is listened to, and in a moment it is told so and closed */
     SESSION_CLOSING /* no frame is applied and no delta delivered any more; what is in the outbox still goes out */
 };
 
@@ -23,8 +27,10 @@ struct session {
     aoi_owner owner;          /* for the core, used again once nothing is owned; 0 before Hello and after session_release() */
     uint64_t last_seq;
     struct outbox out;
-    char peer[64]; /* address, for the log */
-    bool touched;  /* in sessions->touched */
+    struct token token;    /* that it came in with */
+    uint32_t denied_ticks; /* in SESSION_DENIED: until it is told so */
+    char peer[64];         /* address, for the log */
+    bool touched;          /* in sessions->touched */
 };
 
 typedef ARRAY(struct session *) session_list;
@@ -49,6 +55,8 @@ aoi_owner sessions_owner_of_id(const struct sessions *sessions, uint64_t id); /*
 
 /* Hello was accepted: HELLO_WAIT -> READY, with an id and an owner number. */
 void session_accept(struct sessions *sessions, struct session *session);
+/* Hello had a wrong token: HELLO_WAIT -> DENIED. That the answer takes its time makes guessing slow. */
+void session_deny(struct session *session);
 /* It owns nothing any more, and its owner number may be used again; or, owns: what it owned lives on, so that nobody else may get the number. */
 void session_release(struct sessions *sessions, struct session *session, bool owns);
 

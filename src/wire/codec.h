@@ -199,6 +199,7 @@ struct codec_client_frame {
         struct {
             uint32_t protocol_version;
             const char *client_name; /* "" if not set */
+            const char *token;       /* likewise; NULL is "" when it is encoded */
         } hello;
         struct {
             uint64_t space;

@@ -293,6 +293,7 @@ int codec_decode_client(const void *bytes, size_t len, struct arena *arena, stru
     case CODEC_HELLO:
         out->u.hello.protocol_version = in->hello->protocol_version;
         out->u.hello.client_name = in->hello->client_name;
+        out->u.hello.token = in->hello->token;
         break;
     case CODEC_BATCH: return batch_in(in->batch, arena, out);
     case CODEC_QUERY: query_in(in->query, &out->u.query); break;
@@ -551,7 +552,8 @@ size_t codec_encode_client(const struct codec_client_frame *frame, struct buf *o
     if (frame->kind != CODEC_CLIENT_NONE) message.kind_case = (Aoi__V1__ClientFrame__KindCase)(frame->kind + 1);
     switch (frame->kind) {
     case CODEC_HELLO:
-        hello = CODEC__MESSAGE(Hello, hello, .protocol_version = frame->u.hello.protocol_version, .client_name = (char *)frame->u.hello.client_name);
+        hello = CODEC__MESSAGE(Hello, hello, .protocol_version = frame->u.hello.protocol_version, .client_name = (char *)frame->u.hello.client_name,
+                               .token = (char *)frame->u.hello.token);
         message.hello = &hello;
         break;
     case CODEC_RESYNC:

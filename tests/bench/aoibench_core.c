@@ -59,7 +59,7 @@ double bench_round(struct crowd *c, struct result *out)
 {
     crowd_step(c);
     double t0 = crowd_seconds();
-    for (uint32_t e = 0; e < c->plan.entities; e++) crowd_move(c, e);
+    crowd_move_all(c);
     double t1 = crowd_seconds();
     unsigned long long allocations = mem_alloc_count();
     crowd_flush(c);

@@ -114,12 +114,14 @@ void crowd_init(struct crowd *c, const struct crowd_plan *plan)
 {
     *c = (struct crowd){.plan = *plan, .rng = plan->seed == 0 ? 0x9E3779B97F4A7C15u : plan->seed};
     size_t n = plan->entities;
+    c->id = mem_zalloc(n * sizeof *c->id);
     c->x = mem_zalloc(n * sizeof *c->x);
     c->y = mem_zalloc(n * sizeof *c->y);
     c->r = mem_zalloc(n * sizeof *c->r);
     c->buffer = mem_zalloc(BUFFER_BYTES + 16 * n);
     for (size_t e = 0; e < n; e++) {
         double p = unit(c);
+        c->id[e] = FIRST_ID + e;
         c->r[e] = (float)(!plan->mixed ? plan->radius : p < 0.70 ? 10 : p < 0.95 ? 50 : 300);
         c->x[e] = (float)(unit(c) * plan->side);
         c->y[e] = (float)(unit(c) * plan->side);
@@ -139,6 +141,7 @@ void crowd_init(struct crowd *c, const struct crowd_plan *plan)
 void crowd_clear(struct crowd *c)
 {
     aoi_world_free(c->world);
+    free(c->id);
     free(c->x);
     free(c->y);
     free(c->r);
@@ -193,6 +196,19 @@ void crowd_move(struct crowd *c, uint32_t entity)
     const float pos[3] = {c->x[entity], c->y[entity], 0};
     int err = aoi_entity_move(c->space, OWNER, FIRST_ID + entity, pos, NULL);
     if (err != AOI_OK) c->mismatches++;
+}
+
+static void move_failed(void *ctx, size_t i, int err)
+{
+    struct crowd *c = ctx;
+    (void)i;
+    (void)err;
+    c->mismatches++;
+}
+
+void crowd_move_all(struct crowd *c)
+{
+    aoi_entity_move_many(c->space, OWNER, c->plan.entities, c->id, c->x, c->y, NULL, NULL, move_failed, c);
 }
 
 void crowd_flush(struct crowd *c)
@@ -268,7 +284,7 @@ void crowd_check_mirrors(struct crowd *c)
     c->mirroring = true;
     for (int f = 0; f < 3; f++) {
         crowd_step(c);
-        for (uint32_t e = 0; e < c->plan.entities; e++) crowd_move(c, e);
+        crowd_move_all(c);
         crowd_flush(c);
         for (uint32_t i = 0; i < CROWD_MIRRORS && c->mirror[i] != NULL; i++) {
             uint32_t p = (uint32_t)(i * stride);

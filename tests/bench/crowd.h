@@ -30,8 +30,9 @@ struct crowd {
     struct aoi_world *world;
     struct aoi_space *space;
     uint64_t rng;
-    float *x, *y, *r;
-    uint8_t *buffer; /* the sink's, as large as the caches */
+    uint64_t *id;
+    float *x, *y, *r; /* columns, like id */
+    uint8_t *buffer;  /* the sink's, as large as the caches */
     size_t used;
     uint64_t bytes, enters, leaves, updates, deltas; /* what the sink got */
     uint64_t pairs_now;                              /* sum of the sizes of all views */
@@ -52,6 +53,7 @@ void crowd_insert(struct crowd *c);    /* adds all entities */
 void crowd_subscribe(struct crowd *c); /* opens all players */
 void crowd_step(struct crowd *c);      /* chooses new places; moves nobody yet */
 void crowd_move(struct crowd *c, uint32_t entity);
+void crowd_move_all(struct crowd *c);
 void crowd_flush(struct crowd *c);
 void crowd_count_pairs(struct crowd *c);
 uint32_t crowd_largest_view(struct crowd *c);

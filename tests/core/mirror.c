@@ -467,7 +467,15 @@ static void flush(struct model *m, struct model_space *s, struct aoi_flush_info 
         m->heard[o] = false;
     }
     m->flushing = s;
-    aoi_flush(model_core_space(m, s), info);
+    if (s->flush % 2 == 0) {
+        aoi_flush(model_core_space(m, s), info);
+    } else { /* in slices, of which nobody is to notice anything */
+        aoi_flush_begin(model_core_space(m, s), info);
+        while (aoi_flush_step(model_core_space(m, s), info, (uint32_t)(s->flush % 7))) {
+            if (s->flush % 7 == 0) aoi_flush_step(model_core_space(m, s), info, 1);
+        }
+        aoi_flush_end(model_core_space(m, s), info);
+    }
     m->flushing = NULL;
     m->flushes++;
 }

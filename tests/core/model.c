@@ -435,10 +435,26 @@ static unsigned entity_faults(const struct model_space *s, aoi_owner owner, uint
     return e->owner != owner ? CODE(AOI_EOWNER) : 0;
 }
 
+static void move_failed(void *ctx, size_t i, int err)
+{
+    CHECK(i == 0);
+    *(int *)ctx = err;
+}
+
+/* Alone, or as a column of one. */
+static int core_move(struct aoi_space *space, aoi_owner owner, uint64_t id, const float pos[3], const uint32_t *extra)
+{
+    int err = AOI_OK;
+    if (id % 2 == 0) return aoi_entity_move(space, owner, id, pos, extra);
+    size_t applied = aoi_entity_move_many(space, owner, 1, &id, &pos[0], &pos[1], &pos[2], extra, move_failed, &err);
+    CHECK(applied == (err == AOI_OK));
+    return err;
+}
+
 int model_entity_move(struct model *m, struct model_space *s, aoi_owner owner, uint64_t id, const float pos[3], const uint32_t *extra)
 {
     unsigned faults = entity_faults(s, owner, id) | position_faults(s, pos);
-    int rc = model_judge(m, "move", id, aoi_entity_move(model_core_space(m, s), owner, id, pos, extra), faults, 0);
+    int rc = model_judge(m, "move", id, core_move(model_core_space(m, s), owner, id, pos, extra), faults, 0);
     if (rc != AOI_OK) return rc;
     struct model_entity *e = model_entity(s, id);
     struct model_value was = e->v;

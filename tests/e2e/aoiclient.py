@@ -201,19 +201,24 @@ class Connection:
     Observed frames are applied to .observed, (space, entity) -> bool, and kept in .notices, as are those of Lost.
     """
 
-    def __init__(self, port, hello=True, name="python", rcvbuf=None):
-        self.sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    def __init__(self, port, hello=True, name="python", rcvbuf=None, token="", tls=None):
+        """port: of 127.0.0.1, or the path of a Unix socket; tls: an ssl.SSLContext."""
+        local = isinstance(port, str)
+        self.sock = socket.socket(socket.AF_UNIX if local else socket.AF_INET, socket.SOCK_STREAM)
         if rcvbuf:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
         self.sock.settimeout(TIMEOUT)
-        self.sock.connect(("127.0.0.1", port))
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sock.connect(port if local else ("127.0.0.1", port))
+        if not local:
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            self.sock = tls.wrap_socket(self.sock, server_hostname="127.0.0.1")
         self.inbox = bytearray()
         self.seq = 0
         self.log, self.deltas, self.views, self.notices, self.observed = [], [], {}, [], {}
         self.max_frame_bytes = 1 << 20
         if hello:
-            reply = self.call(hello=pb.Hello(protocol_version=1, client_name=name))
+            reply = self.call(hello=pb.Hello(protocol_version=1, client_name=name, token=token))
             assert reply.WhichOneof("kind") == "welcome", reply
             self.welcome = reply.welcome
             self.max_frame_bytes = self.welcome.max_frame_bytes

@@ -54,7 +54,8 @@ int rig_setup(void **state)
                                       .sessions = &rig->sessions,
                                       .deliver = &rig->deliver,
                                       .flusher = &rig->flusher,
-                                      .metrics = &rig->metrics};
+                                      .metrics = &rig->metrics,
+                                      .tokens = &rig->tokens};
     dispatch_init(&rig->dispatch);
     assert_int_equal(aoi_space_create(rig->world, 0, 77, &rig->config.spaces.at[0].settings, false), AOI_OK);
     for (size_t i = 0; i < 3; i++) outbox_init(&rig->session[i].out, &rig->out_limits, NULL, &rig->metrics.bytes_out, on_written);
@@ -68,11 +69,13 @@ int rig_teardown(void **state)
     struct rig *rig = *state;
     aoi_validate(rig->world);
     aoi_world_free(rig->world);
+    flusher_close(&rig->flusher);
     uv_run(&rig->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&rig->loop), 0);
     dispatch_clear(&rig->dispatch);
     deliver_clear(&rig->deliver);
     sessions_clear(&rig->sessions);
+    tokens_clear(&rig->tokens);
     config_clear(&rig->config);
     arena_clear(&rig->arena);
     for (size_t i = 0; i < 3; i++) outbox_clear(&rig->session[i].out);
@@ -83,17 +86,24 @@ int rig_teardown(void **state)
 void rig_close(struct rig *rig, struct session *session)
 {
     assert_int_equal(session->state, SESSION_CLOSING);
+    flusher_finish(&rig->flusher, NULL);
     if (session->owner != 0) aoi_owner_end(rig->world, session->owner, true);
     deliver_waiting(&rig->deliver);
     session_release(&rig->sessions, session, false);
 }
 
-void rig_frame(struct rig *rig, struct session *session, const struct codec_client_frame *frame)
+uint64_t rig_try_frame(struct rig *rig, struct session *session, const struct codec_client_frame *frame)
 {
     struct buf bytes = {0};
     size_t len = codec_encode_client(frame, &bytes);
-    dispatch_frame(&rig->dispatch, session, bytes.at + bytes.end - len, len);
+    uint64_t wait = dispatch_frame(&rig->dispatch, session, bytes.at + bytes.end - len, len);
     buf_clear(&bytes);
+    return wait;
+}
+
+void rig_frame(struct rig *rig, struct session *session, const struct codec_client_frame *frame)
+{
+    assert_int_equal(rig_try_frame(rig, session, frame), 0);
 }
 
 void rig_hello(struct rig *rig, struct session *session)

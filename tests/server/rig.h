@@ -13,6 +13,7 @@ struct rig {
     struct deliver deliver;
     struct aoi_world *world;
     struct flusher flusher;
+    struct tokens tokens; /* none at first: everybody is admin */
     struct dispatch dispatch;
     struct session session[3];
     struct arena arena; /* of the last frame taken */
@@ -24,7 +25,8 @@ int rig_teardown(void **state);
 void rig_close(struct rig *rig, struct session *session); /* what the server does when a session has closed */
 
 void rig_frame(struct rig *rig, struct session *session, const struct codec_client_frame *frame);
-void rig_hello(struct rig *rig, struct session *session); /* and takes the Welcome */
+uint64_t rig_try_frame(struct rig *rig, struct session *session, const struct codec_client_frame *frame); /* what dispatch_frame() returns */
+void rig_hello(struct rig *rig, struct session *session);                                                 /* and takes the Welcome */
 /* Sends a batch about space 1 with seq (0: none). */
 void rig_batch(struct rig *rig, struct session *session, uint64_t seq, size_t n, const struct codec_command *commands);
 /* The next frame that was sent to the session; fails if there is none. Valid until the next one is taken. */

@@ -241,12 +241,16 @@ static void options_that_contradict_each_other_are_refused(void **state)
     refused("[limits]\nout_hard_bytes = 4MiB\n", "out_hard_bytes must be");
 }
 
-static void only_loopback_addresses_are_taken(void **state)
+static void only_loopback_addresses_are_taken_without_tokens(void **state)
 {
     (void)state;
     refused("[server]\nlisten = 0.0.0.0:2643\n", "this address can be reached from other machines");
     refused("[server]\nlisten = [::]:2643\n", "this address can be reached from other machines");
     refused("[server]\nlisten = 192.0.2.1:2643\n", "this address can be reached from other machines");
+    struct config open;
+    assert_int_equal(read_text(&open, "[server]\nlisten = 0.0.0.0:2643\ntokens_file = /somewhere\n"), 0);
+    assert_string_equal(open.tokens_file, "/somewhere");
+    config_clear(&open);
     static const char *const fine[] = {"listen=127.0.0.1:0", "listen=127.255.0.9:1", "listen=localhost:1", "listen=[::1]:65535"};
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
         struct config config;
@@ -347,7 +351,7 @@ int main(void)
         cmocka_unit_test(faults_are_told_with_file_and_line),
         cmocka_unit_test(values_out_of_range_or_of_the_wrong_kind_are_refused),
         cmocka_unit_test(options_that_contradict_each_other_are_refused),
-        cmocka_unit_test(only_loopback_addresses_are_taken),
+        cmocka_unit_test(only_loopback_addresses_are_taken_without_tokens),
         cmocka_unit_test(long_lines_and_zero_bytes_do_not_slip_through),
         cmocka_unit_test(a_query_page_is_lowered_to_fit_a_frame),
         cmocka_unit_test(the_command_line_goes_over_the_file_wherever_it_stands),

@@ -278,6 +278,7 @@ void frames_random_client(struct random *r, struct arena *arena, enum codec_clie
     case CODEC_HELLO:
         out->u.hello.protocol_version = any_u32(r);
         out->u.hello.client_name = any_text(r, arena);
+        out->u.hello.token = any_text(r, arena);
         break;
     case CODEC_BATCH:
         out->u.batch.space = any_u64(r);

@@ -231,6 +231,7 @@ void frames_assert_client_equal(const struct codec_client_frame *a, const struct
     case CODEC_HELLO:
         EQUAL(u.hello.protocol_version);
         assert_string_equal(a->u.hello.client_name, b->u.hello.client_name);
+        assert_string_equal(a->u.hello.token, b->u.hello.token);
         break;
     case CODEC_BATCH:
         EQUAL(u.batch.space);
