@@ -17,7 +17,7 @@ class Daemon {
         const d = new Daemon();
         d.dir = fs.mkdtempSync(path.join(os.tmpdir(), 'aoid-e2e-'));
         const portFile = path.join(d.dir, 'port');
-        const args = ['--listen', '127.0.0.1:0', '--port-file', portFile];
+        const args = ['--listen', '127.0.0.1:0', '--port-file', portFile, '--set', 'http_listen=none'];
         for (const [name, value] of Object.entries(options)) args.push('--set', `${name}=${value}`);
         d.log = '';
         d.process = spawn(AOID, args, { stdio: ['ignore', 'pipe', 'pipe'] });
