@@ -297,6 +297,7 @@ static void set_report(struct aoi_space *space, uint32_t slot, bool report)
     struct aoi__cold *c = &space->cold[slot];
     if (report == ((c->flags & AOI__REPORT) != 0)) return;
     c->flags = (c->flags & ~(uint32_t)(AOI__REPORT | AOI__OBSERVED)) | (report ? AOI__REPORT : 0);
+    space->away_stale = true; /* it was not counted there */
     if (report) aoi__observe_check(space, slot);
 }
 
@@ -349,7 +350,7 @@ static void change_owner(struct aoi_space *space, uint32_t slot, aoi_owner owner
     owner_unlink(space, slot);
     c->owner = owner;
     owner_link(space, slot);
-    c->flags &= ~(uint32_t)AOI__OBSERVED; /* restated to the new owner */
+    c->flags &= ~(uint32_t)(AOI__OBSERVED | AOI__RESTATE); /* the new owner knows nothing yet */
     if (c->flags & AOI__REPORT) aoi__observe_check(space, slot);
 }
 
@@ -360,7 +361,7 @@ static int adopt(struct aoi_space *space, aoi_owner owner, uint64_t id)
     const struct aoi__cold *c = &space->cold[slot];
     if (c->owner != owner) {
         uint32_t to = idmap_get(&space->released, id);
-        if (to == IDMAP_NONE || (to != 0 && to != owner)) return AOI_EOWNER;
+        if ((to == IDMAP_NONE || (to != 0 && to != owner)) && !aoi__may_take(space, owner, c->owner)) return AOI_EOWNER;
     }
     change_owner(space, slot, owner);
     return AOI_OK;
@@ -389,7 +390,10 @@ int aoi_entity_add(struct aoi_space *space, aoi_owner owner, enum aoi_add_mode m
         return AOI_OK;
     }
     if (mode == AOI_ADD_NEW) return AOI_EDUPENTITY;
-    if (space->cold[slot].owner != owner) return AOI_EOWNER;
+    if (space->cold[slot].owner != owner) {
+        if (!aoi__away(space, space->cold[slot].owner)) return AOI_EOWNER;
+        change_owner(space, slot, owner);
+    }
     set_payload(space, slot, e.payload, e.payload_len);
     set_layers(space, slot, e.layers);
     set_radius(space, slot, e.radius);
