@@ -6,7 +6,6 @@
 #include <sys/resource.h>
 
 #include "base/log.h"
-#include "server/http.h"
 
 /* Open files beside the connections that count: standard streams, libuv's own, the listeners, refused connections. */
 #define OTHER_FILES (24 + SERVER_REFUSED_MAX)
@@ -47,6 +46,21 @@ static void settle(void *ctx)
     server_settle(ctx);
 }
 
+/* Sessions without a connection whose time is up. While draining nothing ends. */
+static void end_leases(struct server *server)
+{
+    struct sessions *sessions = &server->sessions;
+    for (uint32_t i = 0; i < sessions->by_owner.n && sessions->away_n > 0 && !server->draining; i++) {
+        struct standing *standing = sessions->by_owner.at[i];
+        if (standing == NULL || standing->session != NULL || server->clock_ms < standing->lease_end_ms) continue;
+        log_info("lease_end", "session=%llu lease_ms=%u", (unsigned long long)standing->id, standing->lease_ms);
+        server->metrics.leases_ended++;
+        flusher_finish(&server->flusher, NULL);
+        sessions_end(sessions, standing);
+        deliver_waiting(&server->deliver);
+    }
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct server *server = timer->data;
@@ -55,11 +69,14 @@ static void on_tick(uv_timer_t *timer)
     server->clock_ms += passed_ms < 2 * SERVER_TICK_MS ? passed_ms : 2 * SERVER_TICK_MS;
     server->ticks++;
     for (uint32_t i = server->conns.n; i-- > 0;) conn_tick(server->conns.at[i]); /* one that drops is replaced by a later one */
+    end_leases(server);
     server_settle(server);
+    if (server->conns.n == 0 && server->sessions.away_n == 0) uv_timer_stop(timer);
 }
 
 void server_start_tick(struct server *server)
 {
+    if (uv_is_active((uv_handle_t *)&server->tick)) return;
     server->ticked_ms = uv_now(server->loop);
     uv_timer_start(&server->tick, on_tick, SERVER_TICK_MS, SERVER_TICK_MS);
 }
@@ -110,12 +127,12 @@ void server_wait_turn(struct server *server, struct conn *conn)
 static void fit_open_files(struct config *config)
 {
     struct rlimit limit;
-    rlim_t others = OTHER_FILES + (config->http_address.ss_family != 0 ? HTTP_FILES : 0), need = (rlim_t)config->max_connections + others;
+    rlim_t need = (rlim_t)config->max_connections + OTHER_FILES;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need) return;
     limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0) getrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_cur >= need) return;
-    uint32_t fits = limit.rlim_cur > others ? (uint32_t)(limit.rlim_cur - others) : 1;
+    uint32_t fits = limit.rlim_cur > OTHER_FILES ? (uint32_t)limit.rlim_cur - OTHER_FILES : 1;
     log_warn("open_files", "limit=%llu max_connections=%u lowered_to=%u", (unsigned long long)limit.rlim_cur, config->max_connections, fits);
     config->max_connections = fits;
 }
@@ -152,6 +169,7 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
                                                 .slack_bytes = AOI_DELTA_OVERHEAD + AOI_ENTER_BYTES + config->max_payload};
     server->metrics.started_ms = uv_now(loop);
     server->sessions.metrics = &server->metrics;
+    server->sessions.last_id = flusher_time_us() / 1000; /* a daemon that is started later gives others */
     deliver_init(&server->deliver, &server->sessions, (size_t)config->max_frame_bytes);
     const struct aoi_limits limits = {.max_spaces = config->max_spaces,
                                       .max_entities = config->max_entities,
@@ -164,9 +182,8 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
                                       .max_messages = config->max_messages_per_flush};
     const struct aoi_sink sink = deliver_sink(&server->deliver);
     server->world = aoi_world_new(&limits, &sink);
+    server->sessions.world = server->world;
     flusher_init(&server->flusher, loop, server->world, settle, server);
-    flushwatch_init(&server->flushwatch, &server->metrics, config);
-    server->flusher.watch = &server->flushwatch;
     server->dispatch = (struct dispatch){.config = config,
                                          .world = server->world,
                                          .sessions = &server->sessions,
@@ -196,7 +213,6 @@ int server_listen(struct server *server, int *port, char *err)
     for (size_t i = 0; i < 2; i++) server->listeners[i].handle.data = server;
     if (config->address.ss_family != 0) status = listener_tcp(&server->listeners[0], server->loop, config, on_connection, port, err);
     if (status == 0 && config->unix_socket[0] != '\0') status = listener_unix(&server->listeners[1], server->loop, config, on_connection, err);
-    server->listening = status == 0;
     return status;
 }
 
@@ -234,7 +250,6 @@ void server_finish(struct server *server)
     close_handle((uv_handle_t *)&server->drain_timer);
     close_handle((uv_handle_t *)&server->turn);
     close_handle((uv_handle_t *)&server->prepare);
-    if (server->on_finish != NULL) server->on_finish(server->on_finish_ctx);
     if (server->world == NULL) return;
     aoi_world_free(server->world); /* and with it the spaces' timers */
     server->world = NULL;
@@ -246,9 +261,9 @@ static void drop_all(struct server *server)
     while (server->conns.n > 0) {
         struct conn *conn = server->conns.at[server->conns.n - 1];
         session_close(&server->sessions, conn_session(conn), CLOSE_DRAIN);
+        server_settle(server);
         conn_drop(conn);
     }
-    server_settle(server);
 }
 
 static void on_drain(uv_timer_t *timer)
@@ -286,7 +301,6 @@ void server_clear(struct server *server)
 {
     CHECK(server->world == NULL && server->conns.n == 0);
     dispatch_clear(&server->dispatch);
-    flushwatch_clear(&server->flushwatch);
     deliver_clear(&server->deliver);
     sessions_clear(&server->sessions);
     doors_clear(&server->doors);

@@ -11,9 +11,9 @@
 #include "server/flusher.h"
 #include "server/listener.h"
 #include "server/metrics.h"
-#include "server/session.h"
+#include "server/sessions.h"
 
-#define SERVER_TICK_MS 100              /* how often the connections' clocks are looked at, while there are connections */
+#define SERVER_TICK_MS 100              /* how often the clocks of connections and leases are looked at */
 #define SERVER_READ_BYTES (256u * 1024) /* input taken from a connection in one turn of the loop */
 #define SERVER_REFUSED_MAX 8            /* refused connections that are given the time to read why */
 
@@ -23,7 +23,7 @@ struct server {
     struct config *config;
     uv_loop_t *loop;
     union stream listeners[2]; /* TCP, Unix socket; those that are not used are no handles */
-    uv_timer_t tick;           /* runs while there are connections */
+    uv_timer_t tick;           /* runs while there are connections, or leases */
     uv_timer_t drain_timer;    /* runs while draining */
     uv_idle_t turn;            /* runs while a connection waits for its next turn */
     uv_prepare_t prepare;      /* runs before the loop polls: a new turn begins */
@@ -35,7 +35,6 @@ struct server {
     struct deliver deliver;
     struct aoi_world *world;
     struct flusher flusher;
-    struct flushwatch flushwatch;
     struct dispatch dispatch;
 
     ARRAY(struct conn *) conns;   /* all whose sockets are open */
@@ -49,11 +48,7 @@ struct server {
     uint64_t ticked_ms;           /* the loop's time of the last tick */
     uint32_t ticks;
 
-    /* Called when the handles are closed, for whoever has some of his own on the loop. */
-    void (*on_finish)(void *ctx);
-    void *on_finish_ctx;
-
-    bool listening, draining;
+    bool draining;
     uint64_t drain_began_ms, drain_deadline_ms;
     char *scratch; /* SERVER_READ_BYTES: what the read under way puts its bytes in */
 };

@@ -69,12 +69,12 @@ class Daemon:
     def __init__(self, config=None, nofile=None, **options):
         self.nofile = nofile  # limit of open files
         self.dir = tempfile.TemporaryDirectory(prefix="aoid-e2e-")
-        self.config, self.options = config, options
+        self.config, self.options = config, {"max_lease_ms": 0, **options}  # sessions end with their connections, unless a test is about that
         self.process = self.port = None
 
     def __enter__(self):
         port_file = os.path.join(self.dir.name, "port")
-        args = [AOID, "--listen", "127.0.0.1:0", "--port-file", port_file, "--set", "http_listen=none"]
+        args = [AOID, "--listen", "127.0.0.1:0", "--port-file", port_file]
         if self.config is not None:
             path = os.path.join(self.dir.name, "aoid.conf")
             with open(path, "w") as f:
