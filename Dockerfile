@@ -15,7 +15,7 @@ RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends /tmp/aoid_*.deb \
  && rm -rf /tmp/aoid_*.deb /var/lib/apt/lists/*
 USER aoid
-EXPOSE 2643
+EXPOSE 2643 2644
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=5s CMD ["/usr/bin/aoictl", "--timeout", "3000", "ping"]
 ENTRYPOINT ["/usr/bin/aoid", "--config", "/etc/aoid/aoid.conf"]

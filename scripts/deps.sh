@@ -14,6 +14,7 @@ need() { # need PACKAGES COMMAND...: the command fails when the packages are mis
 }
 tool() { need "$1" command -v "$2"; }
 lib() { need "$1" pkg-config --exists "$2"; }
+websockets_on_libuv() { compgen -G "$(pkg-config --variable=libdir libwebsockets)/libwebsockets-evlib_uv.so" || compgen -G '/usr/lib/*/libwebsockets-evlib_uv.so'; }
 node_18() { node -e 'process.exit(process.versions.node.split(".")[0] >= 18 ? 0 : 1)'; }
 header() { echo "#include <$1>" | gcc -E -x c - ; }
 
@@ -40,6 +41,8 @@ find_missing() {
     tool pkg-config pkg-config
     tool protobuf-c-compiler protoc-c
     lib libuv1-dev libuv
+    lib libwebsockets-dev libwebsockets
+    need libwebsockets-evlib-uv websockets_on_libuv
     lib libprotobuf-c-dev libprotobuf-c
     lib libinih-dev inih
     lib libssl-dev libssl

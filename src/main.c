@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "server/args.h"
+#include "server/monitor.h"
 #include "server/notify.h"
 #include "server/server.h"
 #include "server/version.h"
@@ -18,6 +19,7 @@ struct daemon {
     uv_loop_t loop;
     uv_signal_t term, interrupt;
     struct server server;
+    struct monitor monitor;
 };
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -52,7 +54,9 @@ static void hold_standard_descriptors(void)
 static int start(struct daemon *d, char *err)
 {
     int port;
-    if (server_init(&d->server, &d->loop, &d->config, err) != 0 || server_listen(&d->server, &port, err) != 0) return -1;
+    if (server_init(&d->server, &d->loop, &d->config, err) != 0 || monitor_start(&d->monitor, &d->server, err) != 0 ||
+        server_listen(&d->server, &port, err) != 0)
+        return -1;
     if (d->args.port_file != NULL && notify_port_file(d->args.port_file, port) != 0) {
         snprintf(err, CONFIG_ERROR_MAX, "--port-file %.200s: cannot be written: %s", d->args.port_file, strerror(errno));
         return -1;
@@ -78,6 +82,8 @@ static int run(struct daemon *d)
     uv_close((uv_handle_t *)&d->term, NULL);
     uv_close((uv_handle_t *)&d->interrupt, NULL);
     uv_run(&d->loop, UV_RUN_DEFAULT);
+    monitor_clear(&d->monitor);
+    uv_run(&d->loop, UV_RUN_DEFAULT); /* what that left to be closed */
     CHECK(uv_loop_close(&d->loop) == 0);
     server_clear(&d->server);
     if (status == 0) log_info("exit", "status=0");

@@ -1,6 +1,8 @@
 /* buf.c: a growing byte buffer with a read end. */
 #include "base/buf.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +41,19 @@ void buf_append(struct buf *b, const void *p, size_t bytes)
     if (bytes == 0) return;
     memcpy(buf_reserve(b, bytes), p, bytes);
     b->end += bytes;
+}
+
+void buf_printf(struct buf *b, const char *fmt, ...)
+{
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    CHECK(n >= 0);
+    vsnprintf((char *)buf_reserve(b, (size_t)n + 1), (size_t)n + 1, fmt, again); /* the 0 behind it is not counted */
+    b->end += (size_t)n;
+    va_end(again);
+    va_end(args);
 }
 
 void buf_consume(struct buf *b, size_t bytes)

@@ -2,7 +2,9 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -16,6 +18,7 @@ static const char *const level_name[] = {"error", "warn", "info", "debug"};
 #define LEVELS ((int)(sizeof level_name / sizeof *level_name))
 
 static enum log_level threshold = LOG_LEVEL_INFO;
+static unsigned long long dropped, dropped_told; /* statistics; what a later line has told of them */
 
 void log_set_level(enum log_level level)
 {
@@ -41,6 +44,32 @@ static size_t put_head(char *line, size_t size, enum log_level level, const char
     return n + (size_t)more;
 }
 
+/* A line that could not be written at once is lost: who does not read our log must not stop us. The descriptor is not made non-blocking for this, because the
+ * terminal or pipe behind it is others' too. Where poll() says that there is room, there is for PIPE_BUF bytes. */
+static bool put_line(const char *line, size_t n)
+{
+    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&room, 1, 0) <= 0) return false;
+    ssize_t wrote;
+    do wrote = write(STDERR_FILENO, line, n);
+    while (wrote < 0 && errno == EINTR);
+    return wrote >= 0;
+}
+
+static void tell_dropped(void)
+{
+    char line[160];
+    if (dropped == dropped_told) return;
+    size_t n = put_head(line, sizeof line, LOG_LEVEL_WARN, "log_dropped");
+    n += (size_t)snprintf(line + n, sizeof line - n, " lines=%llu\n", dropped - dropped_told);
+    if (put_line(line, n)) dropped_told = dropped;
+}
+
+unsigned long long log_dropped(void)
+{
+    return dropped;
+}
+
 void log_write(enum log_level level, const char *event, const char *fmt, ...)
 {
     if (level > threshold) return;
@@ -57,7 +86,8 @@ void log_write(enum log_level level, const char *event, const char *fmt, ...)
         n += 1 + ((size_t)more < room ? (size_t)more : room);
     }
     line[n++] = '\n';
-    while (write(STDERR_FILENO, line, n) < 0 && errno == EINTR) continue; /* a line that cannot be written is lost: there is nobody to tell */
+    tell_dropped();
+    if (!put_line(line, n)) dropped++;
     errno = saved_errno;
 }
 

@@ -17,6 +17,9 @@ void log_write(enum log_level level, const char *event, const char *fmt, ...) __
 #define log_info(event, ...) log_write(LOG_LEVEL_INFO, event, __VA_ARGS__)
 #define log_debug(event, ...) log_write(LOG_LEVEL_DEBUG, event, __VA_ARGS__)
 
+/* Lines that could not be written, because standard error is a pipe that nobody reads, or closed. */
+unsigned long long log_dropped(void);
+
 /* text as a quoted logfmt value: quotes and backslashes escaped, all but printable ASCII as \n, \t, \r or \xNN, cut to fit (never inside an escape);
  * returns out. out_size is at least 3. For what a peer sent. */
 const char *log_quote(const char *text, char *out, unsigned long out_size);

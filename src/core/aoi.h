@@ -377,8 +377,25 @@ struct aoi_stats {
     uint64_t memory_bytes; /* reckoned from the capacities of its arrays; O(cells) to find out */
 };
 void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats); /* adds to *stats */
+/* Entities in the fullest cell (of the settings' cell_size, whatever the index). Visits no more than about so many entities: of more, every so many-th, and then an
+ * estimate. */
+uint64_t aoi_space_densest(const struct aoi_space *space, uint32_t visits);
 
 /* ------------------------------------------------------------------------------------------------------------- checks */
+
+/* The online oracle: after a flush, and before anything else changes the space, compares what some players were told with the definition of a view, found by walking
+ * entities with the exact rules. Who was told whom is all that is compared; what may rightly be missing (max_view, max_enter_per_flush, no room) or rightly
+ * still be there (min_stay_ms) counts in the other direction only. */
+struct aoi_oracle; /* whose turn it is, and scratch; for any number of spaces */
+struct aoi_oracle_result {
+    uint64_t checked, left_out; /* players; left out are those that were skipped */
+    uint64_t mismatches;        /* (player, entity) pairs */
+    uint64_t player, entity;    /* one of them */
+};
+struct aoi_oracle *aoi_oracle_new(void);
+void aoi_oracle_free(struct aoi_oracle *oracle);
+/* Checks so many players, each against as many entities as the budget of tests of a rule allows; the others have their turn at the next checks. Adds to *out. */
+void aoi_oracle_check(struct aoi_oracle *oracle, const struct aoi_space *space, uint32_t players, uint64_t budget, struct aoi_oracle_result *out);
 
 /* Checks every invariant of every space; aborts with a message at the first that is broken. Slow: for tests. */
 void aoi_validate(const struct aoi_world *world);

@@ -232,6 +232,21 @@ uint32_t aoi__axis_count(const struct aoi__axis *axis, const struct aoi__range *
     return (uint32_t)(runs * axis->n / axis->run_n);
 }
 
+/* ------------------------------------------------------------------------------------------------------------- all at once */
+
+void aoi__axis_read(const struct aoi__axis *axis, uint64_t *to)
+{
+    for (uint32_t k = 0; k < axis->run_n; to += axis->run[k++].n) memcpy(to, markers(axis, k), axis->run[k].n * sizeof *to);
+}
+
+void aoi__axis_write(struct aoi__axis *axis, const uint64_t *from)
+{
+    for (uint32_t k = 0; k < axis->run_n; from += axis->run[k++].n) {
+        memcpy(markers(axis, k), from, axis->run[k].n * sizeof *from);
+        if (k > 0) axis->first[k] = *from; /* only the first run may be empty, and then it is the only one */
+    }
+}
+
 /* ------------------------------------------------------------------------------------------------------------- checks */
 
 size_t aoi__axis_bytes(const struct aoi__axis *axis)

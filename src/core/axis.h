@@ -78,6 +78,10 @@ bool aoi__axis_has(const struct aoi__axis *axis, uint64_t marker);
 struct aoi__range aoi__axis_seek(const struct aoi__axis *axis, uint32_t lo, uint32_t hi);
 /* The next of them, *n in a row and ascending; NULL: there are no more. */
 const uint64_t *aoi__axis_next(const struct aoi__axis *axis, struct aoi__range *range, uint32_t *n);
+/* Copies all markers out, in order: axis->n of them. */
+void aoi__axis_read(const struct aoi__axis *axis, uint64_t *to);
+/* Puts as many markers as there are, ascending, in the place of those that are there. */
+void aoi__axis_write(struct aoi__axis *axis, const uint64_t *from);
 /* How many there are, give or take a chunk, from the directory alone: 0 where it costs nothing to read them all. */
 uint32_t aoi__axis_count(const struct aoi__axis *axis, const struct aoi__range *range);
 

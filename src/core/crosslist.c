@@ -19,51 +19,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
-#include "core/axis.h"
-#include "core/pairs.h"
+#include "core/crosslist.h"
 #include "core/space.h"
 
-#define CLASSES 7
 #define NO_CLASS UINT8_MAX
-static const double class_limit[CLASSES] = {1, 8, 64, 512, 4096, 32768, INFINITY}; /* lengths that are at most this */
+static const double class_limit[AOI__CLASSES] = {1, 8, 64, 512, 4096, 32768, INFINITY}; /* lengths that are at most this */
 
 /* Crossings reckoned below this are swept without reckoning the slab, which takes a few searches: the case of nearly every move. */
 #define FEW 256
+/* Where one marker in so many moves, all are sorted anew: to move one by itself takes about so many times longer. */
+#define MANY 16
 
-/* A watch's box: half a cache line. */
-struct area {
-    uint32_t lo[3], hi[3]; /* lo > hi, on the first axis: not active, contains nothing */
-    uint32_t slot;         /* its own entity, which it never holds; AOI__NONE: none */
-    uint8_t class[3];
-    bool active;
-};
-
-static const struct area no_area = {.lo = {UINT32_MAX}, .class = {NO_CLASS, NO_CLASS, NO_CLASS}};
+static const struct aoi__area no_area = {.lo = {UINT32_MAX}, .class = {NO_CLASS, NO_CLASS, NO_CLASS}};
 static const uint32_t nowhere[3] = {0}; /* in no box: below -infinity */
-
-struct crosslist {
-    uint32_t dims;
-    struct aoi__axis place[3];          /* whose: the slot */
-    struct aoi__axis bound[3][CLASSES]; /* whose: twice the watch, and 1 more for hi */
-    double reach[3][CLASSES];           /* no box of the class is longer; grows until the class is empty */
-    uint32_t *at;                       /* by slot, dims each: its place. Of a slot that is not there: anything */
-    uint32_t at_cap;                    /* in slots */
-    ARRAY(struct area) area;            /* by watch */
-    struct aoi__pairs pairs;            /* (w, t) is there iff w is active, t is there, not w's own, and in the box */
-};
-
-static uint32_t *at(const struct crosslist *x, uint32_t slot)
-{
-    return x->at + (size_t)slot * x->dims;
-}
 
 static void order(uint32_t dims, const float from[3], uint32_t to[3])
 {
     for (uint32_t a = 0; a < dims; a++) to[a] = aoi__order(from[a]);
 }
 
-static bool contains(const struct area *area, const uint32_t *p, uint32_t dims)
+static bool contains(const struct aoi__area *area, const uint32_t *p, uint32_t dims)
 {
     bool in = true;
     for (uint32_t a = 0; a < dims; a++) in &= (area->lo[a] <= p[a]) & (p[a] <= area->hi[a]);
@@ -71,30 +46,38 @@ static bool contains(const struct area *area, const uint32_t *p, uint32_t dims)
 }
 
 /* First axis on which p is out of the area; dims: it is in. */
-static uint32_t first_out(const struct area *area, const uint32_t *p, uint32_t dims)
+static uint32_t first_out(const struct aoi__area *area, const uint32_t *p, uint32_t dims)
 {
     uint32_t a = 0;
     while (a < dims && area->lo[a] <= p[a] && p[a] <= area->hi[a]) a++;
     return a;
 }
 
+static bool bit(const uint64_t *bits, uint32_t i)
+{
+    return bits[i / 64] >> i % 64 & 1;
+}
+
 /* ------------------------------------------------------------------------------------------------------------- the lists */
 
-static void slot_reserve(struct crosslist *x, uint32_t slot)
+static void slot_reserve(struct aoi__crosslist *x, uint32_t slot)
 {
     aoi__pairs_reserve(&x->pairs, AOI__SLOT, slot);
     x->at = array__grow(x->at, &x->at_cap, (size_t)slot + 1, x->dims * sizeof *x->at);
+    x->to = array__grow(x->to, &x->to_cap, (size_t)slot + 1, x->dims * sizeof *x->to);
+    while (x->layers.n <= slot) *array_add(&x->layers) = 0;
 }
 
-static void watch_reserve(struct crosslist *x, uint32_t watch)
+static void watch_reserve(struct aoi__crosslist *x, uint32_t watch)
 {
-    CHECK(watch < UINT32_MAX / 2);
+    CHECK(watch <= AOI__WHOSE);
     aoi__pairs_reserve(&x->pairs, AOI__WATCH, watch);
-    while (x->area.n <= watch) *array_add(&x->area) = no_area;
+    while (x->area.n <= watch) *array_add(&x->area) = *array_add(&x->want) = no_area;
+    while (x->active.n * 64 <= watch) *array_add(&x->active) = *array_add(&x->marked) = 0;
 }
 
-/* Length of the box on an axis: what rounding takes away, the slab adds again (see stab). */
-static double length(const struct area *area, uint32_t a)
+/* What rounding takes away, the slab adds again (see stab). */
+double aoi__area_length(const struct aoi__area *area, uint32_t a)
 {
     return area->lo[a] < area->hi[a] ? (double)aoi__unorder(area->hi[a]) - (double)aoi__unorder(area->lo[a]) : 0;
 }
@@ -109,11 +92,11 @@ static uint8_t class_for(double len, uint8_t now)
 }
 
 /* The two boundaries of a watch on one axis go from those of `old` to those of `area`, whose class on this axis is set here. */
-static void bounds_move(struct crosslist *x, uint32_t watch, uint32_t a, const struct area *old, struct area *area)
+static void bounds_move(struct aoi__crosslist *x, uint32_t watch, uint32_t a, const struct aoi__area *old, struct aoi__area *area)
 {
-    uint64_t from[2] = {aoi__marker(old->lo[a], watch * 2), aoi__marker(old->hi[a], watch * 2 + 1)};
-    uint64_t to[2] = {aoi__marker(area->lo[a], watch * 2), aoi__marker(area->hi[a], watch * 2 + 1)};
-    double len = area->active ? length(area, a) : 0;
+    uint64_t from[2] = {aoi__marker(old->lo[a], AOI__LO | watch), aoi__marker(old->hi[a], AOI__HI | watch)};
+    uint64_t to[2] = {aoi__marker(area->lo[a], AOI__LO | watch), aoi__marker(area->hi[a], AOI__HI | watch)};
+    double len = area->active ? aoi__area_length(area, a) : 0;
     uint8_t was = old->class[a], c = area->active ? class_for(len, was) : NO_CLASS;
     area->class[a] = c;
     for (int side = 0; side < 2; side++) {
@@ -130,7 +113,7 @@ static void bounds_move(struct crosslist *x, uint32_t watch, uint32_t a, const s
 /* ------------------------------------------------------------------------------------------------------------- slabs */
 
 /* The boundaries of a class among which stands the lo of every box of that class that touches p..q on axis a. */
-static struct aoi__range stab(const struct crosslist *x, uint32_t a, uint32_t c, uint32_t p, uint32_t q)
+static struct aoi__range stab(const struct aoi__crosslist *x, uint32_t a, uint32_t c, uint32_t p, uint32_t q)
 {
     /* a box of a length that was rounded, seen from a place by a subtraction that is: a thousandth and the next float below cover both */
     double from = (double)aoi__unorder(p) - 1.001 * x->reach[a][c];
@@ -138,13 +121,13 @@ static struct aoi__range stab(const struct crosslist *x, uint32_t a, uint32_t c,
 }
 
 /* The axis on which the fewest boundaries must be looked at to find the boxes that touch p..q; *cost: how many, about. */
-static uint32_t best_stab(const struct crosslist *x, const uint32_t *p, const uint32_t *q, uint64_t *cost)
+static uint32_t best_stab(const struct aoi__crosslist *x, const uint32_t *p, const uint32_t *q, uint64_t *cost)
 {
     uint32_t best = 0;
     *cost = UINT64_MAX;
     for (uint32_t a = 0; a < x->dims; a++) {
         uint64_t n = 0;
-        for (uint32_t c = 0; c < CLASSES; c++) {
+        for (uint32_t c = 0; c < AOI__CLASSES; c++) {
             if (x->bound[a][c].n == 0) continue;
             struct aoi__range range = stab(x, a, c, p[a], q[a]);
             n += aoi__axis_count(&x->bound[a][c], &range);
@@ -155,7 +138,7 @@ static uint32_t best_stab(const struct crosslist *x, const uint32_t *p, const ui
 }
 
 /* Likewise for the places in a box. */
-static struct aoi__range best_slab(const struct crosslist *x, const struct area *area, uint32_t *axis, uint64_t *cost)
+static struct aoi__range best_slab(const struct aoi__crosslist *x, const struct aoi__area *area, uint32_t *axis, uint64_t *cost)
 {
     struct aoi__range best = {0};
     *cost = UINT64_MAX;
@@ -174,74 +157,73 @@ static uint32_t watches_of_lo(const uint64_t *m, uint32_t n, uint32_t watch[AOI_
 {
     uint32_t k = 0;
     for (uint32_t i = 0; i < n; i++) { /* every other one is a hi, at random: written in any case, there is no guess to go wrong */
-        watch[k] = (uint32_t)m[i] / 2;
-        k += ~m[i] & 1;
+        watch[k] = m[i] & AOI__WHOSE;
+        k += !(m[i] & AOI__HI);
     }
     return k;
 }
 
 /* Adds the pairs of the slot, which goes from p to q, with the watches whose box has q but not p; found by axis a. */
-static void find_watches(struct aoi_space *space, uint32_t slot, const uint32_t *p, const uint32_t *q, uint32_t a)
+static void find_watches(struct aoi__crosslist *x, uint32_t slot, const uint32_t *p, const uint32_t *q, uint32_t a)
 {
-    struct crosslist *x = space->index;
     uint32_t watch[AOI__CHUNK];
-    for (uint32_t c = 0; c < CLASSES; c++) {
+    for (uint32_t c = 0; c < AOI__CLASSES; c++) {
         if (x->bound[a][c].n == 0) continue;
         struct aoi__range range = stab(x, a, c, q[a], q[a]);
         const uint64_t *m;
         for (uint32_t n; (m = aoi__axis_next(&x->bound[a][c], &range, &n)) != NULL;) {
+            x->work += n;
             n = watches_of_lo(m, n, watch);
             for (uint32_t i = 0; i < n; i++) {
-                const struct area *area = &x->area.at[watch[i]];
+                const struct aoi__area *area = &x->area.at[watch[i]];
                 if (!contains(area, q, x->dims) || contains(area, p, x->dims) || area->slot == slot) continue;
                 aoi__pairs_add(&x->pairs, watch[i], slot);
-                aoi__watch_dirty(space, watch[i]);
+                aoi__mark(x, watch[i]);
             }
         }
     }
 }
 
 /* The pairs of a slot that has gone from p to q at once. */
-static void slot_jump(struct aoi_space *space, uint32_t slot, const uint32_t *p, const uint32_t *q, uint32_t axis)
+static void slot_jump(struct aoi__crosslist *x, uint32_t slot, const uint32_t *p, const uint32_t *q, uint32_t axis)
 {
-    struct crosslist *x = space->index;
+    x->work += x->pairs.of[AOI__SLOT][slot].n;
     for (uint32_t i = x->pairs.of[AOI__SLOT][slot].n; i-- > 0;) { /* from the end: the last one takes the place of what goes */
         uint32_t watch = x->pairs.of[AOI__SLOT][slot].id[i];
         if (contains(&x->area.at[watch], q, x->dims)) continue;
         aoi__pairs_remove_at(&x->pairs, AOI__SLOT, slot, i);
-        aoi__watch_dirty(space, watch);
+        aoi__mark(x, watch);
     }
-    find_watches(space, slot, p, q, axis);
+    find_watches(x, slot, p, q, axis);
 }
 
 /* The slot passes the boundaries in `range`: all those of class c between p and q on axis a. Going up it enters a box by its lo and leaves it by its
  * hi, so that a box of which it passes both, or stops on one, is judged at one of them only. */
-static void slot_cross(struct aoi_space *space, uint32_t slot, const uint32_t *p, const uint32_t *q, uint32_t a, uint32_t c, struct aoi__range range)
+static void slot_cross(struct aoi__crosslist *x, uint32_t slot, const uint32_t *p, const uint32_t *q, uint32_t a, uint32_t c, struct aoi__range range)
 {
-    struct crosslist *x = space->index;
-    uint32_t enter = p[a] < q[a] ? 0 : 1; /* the kind of boundary by which it enters */
+    uint32_t enter = p[a] < q[a] ? AOI__LO : AOI__HI; /* the kind of boundary by which it enters */
     const uint64_t *m;
     for (uint32_t n; (m = aoi__axis_next(&x->bound[a][c], &range, &n)) != NULL;) {
+        x->work += n;
         for (uint32_t i = 0; i < n; i++) {
-            uint32_t watch = (uint32_t)m[i] / 2;
-            const struct area *area = &x->area.at[watch];
-            bool enters = (m[i] & 1) == enter;
+            uint32_t watch = m[i] & AOI__WHOSE;
+            const struct aoi__area *area = &x->area.at[watch];
+            bool enters = (m[i] & AOI__HI) == enter;
             if (!contains(area, enters ? q : p, x->dims) || first_out(area, enters ? p : q, x->dims) != a || area->slot == slot) continue;
             (enters ? aoi__pairs_add : aoi__pairs_remove)(&x->pairs, watch, slot);
-            aoi__watch_dirty(space, watch);
+            aoi__mark(x, watch);
         }
     }
 }
 
 /* Brings the slot's pairs from p to q. */
-static void slot_update(struct aoi_space *space, uint32_t slot, const uint32_t *p, const uint32_t *q)
+static void slot_update(struct aoi__crosslist *x, uint32_t slot, const uint32_t *p, const uint32_t *q)
 {
-    struct crosslist *x = space->index;
-    struct aoi__range range[3][CLASSES];
+    struct aoi__range range[3][AOI__CLASSES];
     uint64_t sweep = 0, slab;
     for (uint32_t a = 0; a < x->dims; a++) {
         if (p[a] == q[a]) continue;
-        for (uint32_t c = 0; c < CLASSES; c++) {
+        for (uint32_t c = 0; c < AOI__CLASSES; c++) {
             const struct aoi__axis *axis = &x->bound[a][c];
             if (axis->n == 0) continue;
             range[a][c] = p[a] < q[a] ? aoi__axis_seek(axis, p[a], q[a]) : aoi__axis_seek(axis, q[a], p[a]);
@@ -251,49 +233,25 @@ static void slot_update(struct aoi_space *space, uint32_t slot, const uint32_t *
     if (sweep > FEW) {
         uint32_t axis = best_stab(x, q, q, &slab);
         if (slab + x->pairs.of[AOI__SLOT][slot].n < sweep) {
-            slot_jump(space, slot, p, q, axis);
+            slot_jump(x, slot, p, q, axis);
             return;
         }
     }
     for (uint32_t a = 0; a < x->dims; a++) {
         if (p[a] == q[a]) continue;
-        for (uint32_t c = 0; c < CLASSES; c++)
-            if (x->bound[a][c].n > 0) slot_cross(space, slot, p, q, a, c, range[a][c]);
+        for (uint32_t c = 0; c < AOI__CLASSES; c++)
+            if (x->bound[a][c].n > 0) slot_cross(x, slot, p, q, a, c, range[a][c]);
     }
 }
 
-static void crosslist_insert(struct aoi_space *space, uint32_t slot)
+void aoi__slot_settle(struct aoi__crosslist *x, uint32_t slot)
 {
-    struct crosslist *x = space->index;
-    slot_reserve(x, slot);
-    uint32_t *q = at(x, slot);
-    order(x->dims, space->hot[slot].pos, q);
-    for (uint32_t a = 0; a < x->dims; a++) aoi__axis_insert(&x->place[a], aoi__marker(q[a], slot));
-    uint64_t cost;
-    find_watches(space, slot, nowhere, q, best_stab(x, q, q, &cost));
-}
-
-static void crosslist_erase(struct aoi_space *space, uint32_t slot)
-{
-    struct crosslist *x = space->index;
-    const uint32_t *p = at(x, slot);
-    const struct aoi__list *holders = &x->pairs.of[AOI__SLOT][slot];
-    while (holders->n > 0) {
-        aoi__watch_dirty(space, holders->id[holders->n - 1]);
-        aoi__pairs_remove_at(&x->pairs, AOI__SLOT, slot, holders->n - 1);
-    }
-    for (uint32_t a = 0; a < x->dims; a++) aoi__axis_erase(&x->place[a], aoi__marker(p[a], slot));
-}
-
-static void crosslist_move(struct aoi_space *space, uint32_t slot, const float from[3])
-{
-    struct crosslist *x = space->index;
-    uint32_t *p = at(x, slot), q[3];
-    order(x->dims, space->hot[slot].pos, q);
-    for (uint32_t a = 0; a < x->dims; a++) CHECK(aoi__order(from[a]) == p[a]);
-    slot_update(space, slot, p, q);
+    uint32_t *p = aoi__at(x, slot);
+    const uint32_t *q = aoi__to(x, slot);
+    if (memcmp(p, q, x->dims * sizeof *p) == 0) return;
+    slot_update(x, slot, p, q);
     for (uint32_t a = 0; a < x->dims; a++) {
-        if (p[a] != q[a]) aoi__axis_move(&x->place[a], aoi__marker(p[a], slot), aoi__marker(q[a], slot));
+        if (p[a] != q[a]) aoi__axis_move(&x->place[a], aoi__marker(p[a], AOI__PLACE | slot), aoi__marker(q[a], AOI__PLACE | slot));
         p[a] = q[a];
     }
 }
@@ -301,18 +259,21 @@ static void crosslist_move(struct aoi_space *space, uint32_t slot, const float f
 /* ------------------------------------------------------------------------------------------------------------- a watch moves */
 
 /* The set of a watch whose box goes from `old` to `area` at once; `range` is the slab: all places in the box, by one axis. Whether it changed. */
-static bool watch_jump(struct crosslist *x, uint32_t watch, const struct area *old, const struct area *area, uint32_t axis, struct aoi__range range)
+static bool watch_jump(struct aoi__crosslist *x, uint32_t watch, const struct aoi__area *old, const struct aoi__area *area, uint32_t axis,
+                       struct aoi__range range)
 {
     const struct aoi__list *set = &x->pairs.of[AOI__WATCH][watch];
     uint32_t before = set->n;
+    x->work += before;
     for (uint32_t i = set->n; i-- > 0;)
-        if (!contains(area, at(x, set->id[i]), x->dims)) aoi__pairs_remove_at(&x->pairs, AOI__WATCH, watch, i);
+        if (!contains(area, aoi__at(x, set->id[i]), x->dims)) aoi__pairs_remove_at(&x->pairs, AOI__WATCH, watch, i);
     uint32_t kept = set->n;
     const uint64_t *m;
     for (uint32_t n; (m = aoi__axis_next(&x->place[axis], &range, &n)) != NULL;) {
+        x->work += n;
         for (uint32_t i = 0; i < n; i++) {
-            uint32_t slot = (uint32_t)m[i];
-            const uint32_t *p = at(x, slot);
+            uint32_t slot = m[i] & AOI__WHOSE;
+            const uint32_t *p = aoi__at(x, slot);
             if (contains(area, p, x->dims) && !contains(old, p, x->dims) && slot != area->slot) aoi__pairs_add(&x->pairs, watch, slot);
         }
     }
@@ -321,15 +282,16 @@ static bool watch_jump(struct crosslist *x, uint32_t watch, const struct area *o
 
 /* A boundary of a watch passes the places in `range`, on axis a. Those that the box `with` contains and the box `without` does not, this axis
  * being the first that keeps them out, are gained or else lost. Whether the set changed. */
-static bool watch_cross(struct crosslist *x, uint32_t watch, const struct area *with, const struct area *without, bool gained, uint32_t a,
-                        struct aoi__range range)
+static bool watch_cross(struct aoi__crosslist *x, uint32_t watch, const struct aoi__area *with, const struct aoi__area *without, bool gained,
+                        uint32_t a, struct aoi__range range)
 {
     uint64_t before = x->pairs.n;
     const uint64_t *m;
     for (uint32_t n; (m = aoi__axis_next(&x->place[a], &range, &n)) != NULL;) {
+        x->work += n;
         for (uint32_t i = 0; i < n; i++) {
-            uint32_t slot = (uint32_t)m[i];
-            const uint32_t *p = at(x, slot);
+            uint32_t slot = m[i] & AOI__WHOSE;
+            const uint32_t *p = aoi__at(x, slot);
             if (!contains(with, p, x->dims) || first_out(without, p, x->dims) != a || slot == with->slot) continue;
             (gained ? aoi__pairs_add : aoi__pairs_remove)(&x->pairs, watch, slot);
         }
@@ -339,7 +301,8 @@ static bool watch_cross(struct crosslist *x, uint32_t watch, const struct area *
 
 /* The places that each boundary passes, and about how many. What is in only one of the two boxes, on an axis, stands between the two lo's or between
  * the two hi's, never in both intervals; and it is in the new box iff that boundary moves outward. */
-static uint64_t passed_places(const struct crosslist *x, const struct area *old, const struct area *area, struct aoi__range range[3][2])
+static uint64_t passed_places(const struct aoi__crosslist *x, const struct aoi__area *old, const struct aoi__area *area,
+                              struct aoi__range range[3][2])
 {
     uint64_t n = 0;
     for (uint32_t a = 0; a < x->dims; a++) {
@@ -353,7 +316,7 @@ static uint64_t passed_places(const struct crosslist *x, const struct area *old,
 }
 
 /* Brings the watch's set from old to area. Whether it changed. */
-static bool watch_update(struct crosslist *x, uint32_t watch, const struct area *old, const struct area *area)
+static bool watch_update(struct aoi__crosslist *x, uint32_t watch, const struct aoi__area *old, const struct aoi__area *area)
 {
     struct aoi__range range[3][2];
     uint64_t sweep = old->active ? passed_places(x, old, area, range) : UINT64_MAX, slab;
@@ -366,40 +329,113 @@ static bool watch_update(struct crosslist *x, uint32_t watch, const struct area 
     for (uint32_t a = 0; a < x->dims; a++) {
         bool gained[2] = {old->lo[a] > area->lo[a], area->hi[a] > old->hi[a]};
         for (int side = 0; side < 2; side++) {
-            const struct area *with = gained[side] ? area : old, *without = gained[side] ? old : area;
+            const struct aoi__area *with = gained[side] ? area : old, *without = gained[side] ? old : area;
             changed |= watch_cross(x, watch, with, without, gained[side], a, range[a][side]);
         }
     }
     return changed;
 }
 
+void aoi__watch_settle(struct aoi__crosslist *x, uint32_t watch)
+{
+    struct aoi__area old = x->area.at[watch], area = x->want.at[watch];
+    if (area.active == old.active && memcmp(area.lo, old.lo, sizeof area.lo) == 0 && memcmp(area.hi, old.hi, sizeof area.hi) == 0) return;
+    for (uint32_t a = 0; a < x->dims; a++) bounds_move(x, watch, a, &old, &area);
+    x->area.at[watch] = area;
+    x->active.at[watch / 64] |= (uint64_t)1 << watch % 64;
+    if (watch_update(x, watch, &old, &area)) aoi__mark(x, watch);
+}
+
+/* Those of reshaped that have no markers yet, or would change the lists that they stand in. */
+static bool changes_class(const struct aoi__crosslist *x, uint32_t watch)
+{
+    const struct aoi__area *area = &x->area.at[watch], *want = &x->want.at[watch];
+    for (uint32_t a = 0; a < x->dims; a++)
+        if (!area->active || class_for(aoi__area_length(want, a), area->class[a]) != area->class[a]) return want->active;
+    return false;
+}
+
+/* Everything comes to where the space wants it. */
+static void settle(struct aoi__crosslist *x)
+{
+    uint64_t markers = x->place[0].n, moves = x->moved.n + 2 * (uint64_t)x->reshaped.n;
+    if (moves == 0) return;
+    for (uint32_t c = 0; c < AOI__CLASSES; c++) markers += x->bound[0][c].n;
+    bool sweep = moves > markers / MANY;
+    for (uint32_t i = 0; i < x->reshaped.n; i++)
+        if (!sweep || changes_class(x, x->reshaped.at[i])) aoi__watch_settle(x, x->reshaped.at[i]);
+    if (sweep)
+        aoi__sweep(x);
+    else
+        for (uint32_t i = 0; i < x->moved.n; i++) aoi__slot_settle(x, x->moved.at[i]);
+    x->moved.n = x->reshaped.n = 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- what the space tells */
+
+static void crosslist_insert(struct aoi_space *space, uint32_t slot)
+{
+    struct aoi__crosslist *x = space->index;
+    slot_reserve(x, slot);
+    uint32_t *q = aoi__at(x, slot);
+    order(x->dims, space->hot[slot].pos, q);
+    order(x->dims, space->hot[slot].pos, aoi__to(x, slot));
+    for (uint32_t a = 0; a < x->dims; a++) aoi__axis_insert(&x->place[a], aoi__marker(q[a], AOI__PLACE | slot));
+    uint64_t cost;
+    find_watches(x, slot, nowhere, q, best_stab(x, q, q, &cost));
+}
+
+static void crosslist_erase(struct aoi_space *space, uint32_t slot)
+{
+    struct aoi__crosslist *x = space->index;
+    uint32_t *p = aoi__at(x, slot);
+    const struct aoi__list *holders = &x->pairs.of[AOI__SLOT][slot];
+    while (holders->n > 0) {
+        aoi__mark(x, holders->id[holders->n - 1]);
+        aoi__pairs_remove_at(&x->pairs, AOI__SLOT, slot, holders->n - 1);
+    }
+    for (uint32_t a = 0; a < x->dims; a++) aoi__axis_erase(&x->place[a], aoi__marker(p[a], AOI__PLACE | slot));
+    memcpy(p, aoi__to(x, slot), x->dims * sizeof *p); /* it is no longer one that moved */
+}
+
+static void crosslist_move(struct aoi_space *space, uint32_t slot, const float from[3])
+{
+    struct aoi__crosslist *x = space->index;
+    uint32_t *to = aoi__to(x, slot);
+    for (uint32_t a = 0; a < x->dims; a++) CHECK(aoi__order(from[a]) == to[a]);
+    if (memcmp(aoi__at(x, slot), to, x->dims * sizeof *to) == 0) *array_add(&x->moved) = slot;
+    order(x->dims, space->hot[slot].pos, to);
+    if (x->moved.n > 2 * x->place[0].n) settle(x); /* there and back again, many times */
+}
+
 static void crosslist_watch_set(struct aoi_space *space, uint32_t watch)
 {
-    struct crosslist *x = space->index;
+    struct aoi__crosslist *x = space->index;
     watch_reserve(x, watch);
     const struct aoi__watch *w = &space->watches.at[watch];
-    struct area old = x->area.at[watch], area = old;
-    area.slot = w->slot;
-    area.active = true;
-    order(x->dims, w->lo, area.lo);
-    order(x->dims, w->hi, area.hi);
-    for (uint32_t a = 0; a < x->dims; a++) {
-        CHECK(area.lo[a] <= area.hi[a]);
-        bounds_move(x, watch, a, &old, &area);
-    }
-    x->area.at[watch] = area;
-    if (watch_update(x, watch, &old, &area)) aoi__watch_dirty(space, watch);
+    struct aoi__area *want = &x->want.at[watch];
+    CHECK(!want->active || want->slot == w->slot);
+    want->slot = w->slot;
+    want->active = true;
+    order(x->dims, w->lo, want->lo);
+    order(x->dims, w->hi, want->hi);
+    for (uint32_t a = 0; a < x->dims; a++) CHECK(want->lo[a] <= want->hi[a]);
+    *array_add(&x->reshaped) = watch;
+    if (x->reshaped.n > 2 * x->area.n) settle(x);
 }
 
 static void crosslist_watch_clear(struct aoi_space *space, uint32_t watch)
 {
-    struct crosslist *x = space->index;
-    if (watch >= x->area.n || !x->area.at[watch].active) return;
-    struct area area = no_area;
+    struct aoi__crosslist *x = space->index;
+    if (watch >= x->area.n) return;
+    x->want.at[watch] = no_area;
+    if (!x->area.at[watch].active) return;
+    struct aoi__area area = no_area;
     for (uint32_t a = 0; a < x->dims; a++) bounds_move(x, watch, a, &x->area.at[watch], &area);
     x->area.at[watch] = area;
+    x->active.at[watch / 64] &= ~((uint64_t)1 << watch % 64);
     const struct aoi__list *set = &x->pairs.of[AOI__WATCH][watch];
-    if (set->n > 0) aoi__watch_dirty(space, watch);
+    if (set->n > 0) aoi__mark(x, watch);
     while (set->n > 0) aoi__pairs_remove_at(&x->pairs, AOI__WATCH, watch, set->n - 1);
 }
 
@@ -408,7 +444,8 @@ static void crosslist_watch_clear(struct aoi_space *space, uint32_t watch)
 static void crosslist_gather(struct aoi_space *space, uint32_t watch, uint32_t mask, const float lo[3], const float hi[3], aoi__slots *out)
 {
     (void)mask; /* the sets are kept whole */
-    const struct crosslist *x = space->index;
+    struct aoi__crosslist *x = space->index;
+    settle(x);
     const struct aoi__watch *w = &space->watches.at[watch];
     if (watch >= x->area.n) return;
     const struct aoi__list *set = &x->pairs.of[AOI__WATCH][watch];
@@ -419,23 +456,21 @@ static void crosslist_gather(struct aoi_space *space, uint32_t watch, uint32_t m
         out->n += set->n;
         return;
     }
-    struct area clip = {.slot = AOI__NONE};
+    struct aoi__area clip = {.slot = AOI__NONE};
     order(x->dims, lo, clip.lo);
     order(x->dims, hi, clip.hi);
     for (uint32_t i = 0; i < set->n; i++) {
         out->at[out->n] = set->id[i];
-        out->n += contains(&clip, at(x, set->id[i]), x->dims);
+        out->n += contains(&clip, aoi__at(x, set->id[i]), x->dims);
     }
 }
 
-/* The watches that hold it now; those that held it, and no longer do, were marked when they lost it. */
 static void crosslist_notify(struct aoi_space *space, uint32_t slot, const float from[3], uint32_t layers)
 {
     (void)from;
-    const struct crosslist *x = space->index;
-    const struct aoi__list *holders = &x->pairs.of[AOI__SLOT][slot];
-    for (uint32_t i = 0; i < holders->n; i++)
-        if (space->watches.at[holders->id[i]].mask & layers) aoi__watch_dirty(space, holders->id[i]);
+    struct aoi__crosslist *x = space->index;
+    if (x->layers.at[slot] == 0) *array_add(&x->changed) = slot;
+    x->layers.at[slot] |= layers;
 }
 
 static void crosslist_relayer(struct aoi_space *space, uint32_t slot)
@@ -446,30 +481,73 @@ static void crosslist_relayer(struct aoi_space *space, uint32_t slot)
 
 static void crosslist_watching(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out)
 {
-    const struct crosslist *x = space->index;
+    struct aoi__crosslist *x = space->index;
     uint32_t p[3], q[3];
     uint64_t cost;
+    settle(x);
     order(x->dims, lo, p);
     order(x->dims, hi, q);
     uint32_t a = best_stab(x, p, q, &cost);
-    for (uint32_t c = 0; c < CLASSES; c++) {
+    for (uint32_t c = 0; c < AOI__CLASSES; c++) {
         if (x->bound[a][c].n == 0) continue;
         struct aoi__range range = stab(x, a, c, p[a], q[a]);
         const uint64_t *m;
         for (uint32_t n; (m = aoi__axis_next(&x->bound[a][c], &range, &n)) != NULL;) {
             for (uint32_t i = 0; i < n; i++) {
-                const struct area *area = &x->area.at[(uint32_t)m[i] / 2];
-                bool touches = !(m[i] & 1);
+                const struct aoi__area *area = &x->area.at[m[i] & AOI__WHOSE];
+                bool touches = !(m[i] & AOI__HI);
                 for (uint32_t k = 0; k < x->dims; k++) touches &= (area->lo[k] <= q[k]) & (p[k] <= area->hi[k]);
-                if (touches) *array_add(out) = (uint32_t)m[i] / 2;
+                if (touches) *array_add(out) = m[i] & AOI__WHOSE;
             }
+        }
+    }
+}
+
+/* Marks the watches that hold what has changed: asks each of what has changed who holds it. */
+static void ask_changed(struct aoi_space *space, struct aoi__crosslist *x)
+{
+    for (uint32_t i = 0; i < x->changed.n; i++) {
+        const struct aoi__list *holders = &x->pairs.of[AOI__SLOT][x->changed.at[i]];
+        uint32_t layers = x->layers.at[x->changed.at[i]];
+        for (uint32_t k = 0; k < holders->n; k++) {
+            uint32_t watch = holders->id[k];
+            if (!bit(x->marked.at, watch) && (space->watches.at[watch].mask & layers)) aoi__mark(x, watch);
+        }
+    }
+}
+
+/* Likewise: asks each watch that is not marked yet whether it holds any of that. */
+static void ask_watches(struct aoi_space *space, struct aoi__crosslist *x)
+{
+    for (uint32_t i = 0; i < x->active.n; i++) {
+        for (uint64_t left = x->active.at[i] & ~x->marked.at[i]; left != 0; left &= left - 1) {
+            uint32_t watch = i * 64 + (uint32_t)__builtin_ctzll(left), mask = space->watches.at[watch].mask;
+            const struct aoi__list *set = &x->pairs.of[AOI__WATCH][watch];
+            uint32_t k = 0;
+            while (k < set->n && !(x->layers.at[set->id[k]] & mask)) k++;
+            if (k < set->n) aoi__mark(x, watch);
         }
     }
 }
 
 static void crosslist_resolve(struct aoi_space *space)
 {
-    (void)space; /* everything was marked as it happened */
+    struct aoi__crosslist *x = space->index;
+    settle(x);
+    uint64_t quiet = 0, watches = x->bound[0][0].n;
+    for (uint32_t c = 1; c < AOI__CLASSES; c++) watches += x->bound[0][c].n;
+    for (uint32_t i = 0; i < x->active.n; i++) quiet += (uint64_t)__builtin_popcountll(x->active.at[i] & ~x->marked.at[i]);
+    /* either way looks at the pairs of that share, of the entities or of the watches, that it asks */
+    if (x->changed.n * watches > 2 * quiet * x->place[0].n)
+        ask_watches(space, x);
+    else
+        ask_changed(space, x);
+    for (uint32_t i = 0; i < x->changed.n; i++) x->layers.at[x->changed.at[i]] = 0;
+    x->changed.n = 0;
+    for (uint32_t i = 0; i < x->marked.n; i++) {
+        for (uint64_t left = x->marked.at[i]; left != 0; left &= left - 1) aoi__watch_dirty(space, i * 64 + (uint32_t)__builtin_ctzll(left));
+        x->marked.at[i] = 0;
+    }
 }
 
 static void crosslist_disturb(struct aoi_space *space, const float lo[3], const float hi[3])
@@ -483,8 +561,9 @@ static void crosslist_disturb(struct aoi_space *space, const float lo[3], const 
 static void crosslist_scan(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *out)
 {
     (void)layers;
-    const struct crosslist *x = space->index;
-    struct area area = {.slot = AOI__NONE};
+    struct aoi__crosslist *x = space->index;
+    settle(x);
+    struct aoi__area area = {.slot = AOI__NONE};
     order(x->dims, lo, area.lo);
     order(x->dims, hi, area.hi);
     uint32_t axis = 0;
@@ -494,8 +573,8 @@ static void crosslist_scan(struct aoi_space *space, const float lo[3], const flo
     for (uint32_t n; (m = aoi__axis_next(&x->place[axis], &range, &n)) != NULL;) {
         array_reserve(out, (size_t)out->n + n);
         for (uint32_t i = 0; i < n; i++) { /* written in any case, counted if it lies in the box: nothing to guess wrong */
-            out->at[out->n] = (uint32_t)m[i];
-            out->n += contains(&area, at(x, (uint32_t)m[i]), x->dims);
+            out->at[out->n] = m[i] & AOI__WHOSE;
+            out->n += contains(&area, aoi__at(x, m[i] & AOI__WHOSE), x->dims);
         }
     }
 }
@@ -504,33 +583,44 @@ static void crosslist_scan(struct aoi_space *space, const float lo[3], const flo
 
 static void crosslist_init(struct aoi_space *space)
 {
-    struct crosslist *x = mem_zalloc(sizeof *x);
+    struct aoi__crosslist *x = mem_zalloc(sizeof *x);
     x->dims = space->dims;
     space->index = x;
 }
 
 static void crosslist_clear(struct aoi_space *space)
 {
-    struct crosslist *x = space->index;
+    struct aoi__crosslist *x = space->index;
     for (uint32_t a = 0; a < x->dims; a++) {
         aoi__axis_clear(&x->place[a]);
-        for (uint32_t c = 0; c < CLASSES; c++) aoi__axis_clear(&x->bound[a][c]);
+        for (uint32_t c = 0; c < AOI__CLASSES; c++) aoi__axis_clear(&x->bound[a][c]);
     }
     aoi__pairs_clear(&x->pairs);
     array_clear(&x->area);
+    array_clear(&x->want);
+    array_clear(&x->moved);
+    array_clear(&x->reshaped);
+    array_clear(&x->active);
+    array_clear(&x->marked);
+    array_clear(&x->layers);
+    array_clear(&x->changed);
+    aoi__sweep_clear(x);
     free(x->at);
+    free(x->to);
     free(x);
     space->index = NULL;
 }
 
 static uint64_t crosslist_bytes(const struct aoi_space *space)
 {
-    const struct crosslist *x = space->index;
+    const struct aoi__crosslist *x = space->index;
     uint64_t bytes = sizeof *x + aoi__pairs_bytes(&x->pairs);
-    bytes += (uint64_t)x->at_cap * x->dims * sizeof *x->at + (uint64_t)x->area.cap * sizeof *x->area.at;
+    bytes += ((uint64_t)x->at_cap + x->to_cap) * x->dims * sizeof *x->at + ((uint64_t)x->area.cap + x->want.cap) * sizeof *x->area.at;
+    bytes += ((uint64_t)x->moved.cap + x->reshaped.cap + x->changed.cap + x->layers.cap) * sizeof(uint32_t);
+    bytes += ((uint64_t)x->active.cap + x->marked.cap) * sizeof(uint64_t) + aoi__sweep_bytes(x);
     for (uint32_t a = 0; a < x->dims; a++) {
         bytes += aoi__axis_bytes(&x->place[a]);
-        for (uint32_t c = 0; c < CLASSES; c++) bytes += aoi__axis_bytes(&x->bound[a][c]);
+        for (uint32_t c = 0; c < AOI__CLASSES; c++) bytes += aoi__axis_bytes(&x->bound[a][c]);
     }
     return bytes;
 }
@@ -543,32 +633,34 @@ static bool in_index(const struct aoi_space *space, uint32_t slot)
 }
 
 /* The axes are sound and hold a marker for everything that is there, where it is now, and nothing else. */
-static void check_axes(const struct aoi_space *space, const struct crosslist *x)
+static void check_axes(const struct aoi_space *space, const struct aoi__crosslist *x)
 {
     uint32_t places = 0, bounds = 0;
     for (uint32_t s = 0; s < space->slot_n; s++) {
         if (!in_index(space, s)) continue;
         places++;
         for (uint32_t a = 0; a < x->dims; a++) {
-            CHECK(at(x, s)[a] == aoi__order(space->hot[s].pos[a]));
-            CHECK(aoi__axis_has(&x->place[a], aoi__marker(at(x, s)[a], s)));
+            CHECK(aoi__at(x, s)[a] == aoi__order(space->hot[s].pos[a]) && aoi__to(x, s)[a] == aoi__at(x, s)[a]);
+            CHECK(aoi__axis_has(&x->place[a], aoi__marker(aoi__at(x, s)[a], AOI__PLACE | s)));
         }
     }
     for (uint32_t w = 0; w < x->area.n; w++) {
-        const struct area *area = &x->area.at[w];
+        const struct aoi__area *area = &x->area.at[w];
+        CHECK(bit(x->active.at, w) == area->active);
+        CHECK(area->active == x->want.at[w].active && memcmp(area->lo, x->want.at[w].lo, 2 * sizeof area->lo) == 0);
         if (!area->active) continue;
         bounds += 2;
         for (uint32_t a = 0; a < x->dims; a++) {
             uint8_t c = area->class[a];
             CHECK(area->lo[a] == aoi__order(space->watches.at[w].lo[a]) && area->hi[a] == aoi__order(space->watches.at[w].hi[a]));
-            CHECK(c < CLASSES && length(area, a) <= class_limit[c] && length(area, a) <= x->reach[a][c]);
-            CHECK(aoi__axis_has(&x->bound[a][c], aoi__marker(area->lo[a], w * 2)));
-            CHECK(aoi__axis_has(&x->bound[a][c], aoi__marker(area->hi[a], w * 2 + 1)));
+            CHECK(c < AOI__CLASSES && aoi__area_length(area, a) <= class_limit[c] && aoi__area_length(area, a) <= x->reach[a][c]);
+            CHECK(aoi__axis_has(&x->bound[a][c], aoi__marker(area->lo[a], AOI__LO | w)));
+            CHECK(aoi__axis_has(&x->bound[a][c], aoi__marker(area->hi[a], AOI__HI | w)));
         }
     }
     for (uint32_t a = 0; a < x->dims; a++) {
         uint32_t n = 0;
-        for (uint32_t c = 0; c < CLASSES; c++) {
+        for (uint32_t c = 0; c < AOI__CLASSES; c++) {
             aoi__axis_validate(&x->bound[a][c]);
             n += x->bound[a][c].n;
         }
@@ -578,7 +670,7 @@ static void check_axes(const struct aoi_space *space, const struct crosslist *x)
 }
 
 /* The sets are what the coordinates in the space say. */
-static void check_sets(const struct aoi_space *space, const struct crosslist *x)
+static void check_sets(const struct aoi_space *space, const struct aoi__crosslist *x)
 {
     uint32_t *met = mem_zalloc(((size_t)space->slot_n + 1) * sizeof *met); /* met[s] == w + 1 iff s stands in the set of w */
     for (uint32_t w = 0; w < space->watches.n; w++) {
@@ -604,7 +696,8 @@ static void check_sets(const struct aoi_space *space, const struct crosslist *x)
 
 static void crosslist_validate(const struct aoi_space *space)
 {
-    const struct crosslist *x = space->index;
+    struct aoi__crosslist *x = space->index;
+    settle(x); /* that is no change to anybody who looks */
     check_axes(space, x);
     aoi__pairs_validate(&x->pairs);
     check_sets(space, x);

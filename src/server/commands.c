@@ -30,7 +30,7 @@ static void refuse(struct batch *batch, uint64_t id, int code, const char *text)
     struct dispatch *d = batch->dispatch;
     size_t bytes = ERROR_ITEM_BYTES + strlen(text);
     batch->errors_total++;
-    d->metrics->errors++;
+    d->metrics->errors[code]++;
     if (d->errors.n >= ERRORS_MAX || batch->ack_bytes + bytes > d->config->max_frame_bytes) return;
     batch->ack_bytes += bytes;
     *array_add(&d->errors) = (struct codec_error_item){.index = batch->index, .code = (uint32_t)code, .id = id, .text = text};
@@ -333,6 +333,7 @@ static void send_ack(const struct batch *batch, uint64_t seq)
 void dispatch_batch(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
 {
     struct batch batch = {.dispatch = dispatch, .session = session, .space_id = frame->u.batch.space, .ack_bytes = ACK_BYTES};
+    uint64_t began_ns = uv_hrtime();
     batch.space = aoi_space_find(dispatch->world, batch.space_id);
     dispatch->errors.n = 0;
     for (size_t i = 0; i < frame->u.batch.command_n; i++) {
@@ -340,6 +341,7 @@ void dispatch_batch(struct dispatch *dispatch, struct session *session, const st
         batch.command = &frame->u.batch.commands[i];
         run_command(&batch, batch.command);
     }
+    if (batch.space != NULL) flusher_heard(dispatch->flusher, batch.space, began_ns);
     send_ack(&batch, frame->seq);
     deliver_waiting(dispatch->deliver);
 }

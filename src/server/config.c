@@ -16,6 +16,7 @@
 #define KIB 1024.0
 #define MIB (1024.0 * KIB)
 #define GIB (1024.0 * MIB)
+#define ADDRESS_TEXT 64
 #define DAY_MS 86400000.0
 
 static int fail(char *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -243,19 +244,14 @@ static int parse_tiers(const struct option *option, const char *text, void *fiel
     return 0;
 }
 
-/* HOST:PORT, a numeric address or localhost; [HOST]:PORT for IPv6; none. */
-static int parse_listen(const struct option *option, const char *text, void *field, char *err)
+/* HOST:PORT, a numeric address or localhost; [HOST]:PORT for IPv6; none, or nothing. */
+static int address_of(const char *text, struct sockaddr_storage *out, char *err)
 {
-    (void)option;
-    struct config *config = field;
     const char *colon = strrchr(text, ':');
-    char host[sizeof config->listen];
-    if (strcmp(text, "none") == 0) {
-        config->address = (struct sockaddr_storage){0};
-        snprintf(config->listen, sizeof config->listen, "%s", text);
-        return 0;
-    }
-    if (colon == NULL || strlen(text) >= sizeof config->listen) return fail(err, "must be HOST:PORT, such as 127.0.0.1:2643");
+    char host[ADDRESS_TEXT];
+    *out = (struct sockaddr_storage){0};
+    if (strcmp(text, "none") == 0 || text[0] == '\0') return 0;
+    if (colon == NULL || strlen(text) >= sizeof host) return fail(err, "must be HOST:PORT, such as 127.0.0.1:2643, or none");
     char *end;
     unsigned long port = strtoul(colon + 1, &end, 10);
     if (end == colon + 1 || *end != '\0' || port > 65535) return fail(err, "has no port between 0 and 65535 behind its last colon");
@@ -276,8 +272,25 @@ static int parse_listen(const struct option *option, const char *text, void *fie
     } else {
         return fail(err, "has no numeric address before its last colon (IPv6 in brackets: [::1]:2643)");
     }
-    config->address = address;
+    *out = address;
+    return 0;
+}
+
+static int parse_listen(const struct option *option, const char *text, void *field, char *err)
+{
+    (void)option;
+    struct config *config = field;
+    if (address_of(text, &config->address, err) != 0) return -1;
     snprintf(config->listen, sizeof config->listen, "%s", text);
+    return 0;
+}
+
+static int parse_http_listen(const struct option *option, const char *text, void *field, char *err)
+{
+    (void)option;
+    struct config *config = field;
+    if (address_of(text, &config->http_address, err) != 0) return -1;
+    snprintf(config->http_listen, sizeof config->http_listen, "%s", text);
     return 0;
 }
 
@@ -295,6 +308,10 @@ static const struct option options[] = {
      "Numbers of the users whose processes may use the socket. None: see unix_allow_gids."},
     {"server", "unix_allow_gids", parse_ids, AT(unix_allow_gids), "", 0, 0, "Numbers of groups likewise. None of either: whoever can open it."},
     {"server", "tokens_file", parse_path, AT(tokens_file), "", 0, 0, "Who may come in: lines of NAME ROLE SECRET. None: everybody, as admin."},
+    {"server", "http_listen", parse_http_listen, 0, "127.0.0.1:2644", 0, 0,
+     "Address and port of the pages for monitoring: /metrics, /healthz, /readyz, /spaces. none: no HTTP."},
+    {"server", "oracle_players", parse_count, AT(oracle_players), "1", 0, 1000,
+     "Views compared with brute force after each flush, as far as 1 % of the time allows; 0: none."},
     {"server", "log_level", parse_level, AT(log_level), "info", 0, 0, "error, warn, info or debug; one line an event, to stderr."},
     {"server", "hello_timeout_ms", parse_count, AT(hello_timeout_ms), "2000", 1, DAY_MS, "A connection must have sent its Hello by then."},
     {"server", "frame_timeout_ms", parse_count, AT(frame_timeout_ms), "10000", 1, DAY_MS, "From the first byte of a frame to its last."},
@@ -560,7 +577,7 @@ int config_set(struct config *config, const char *assignment, char *err)
     return assign(option, equals + 1, base, err);
 }
 
-static bool loopback(const struct sockaddr_storage *address)
+bool config_is_loopback(const struct sockaddr_storage *address)
 {
     if (address->ss_family == AF_INET) return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == 127;
     return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
@@ -583,7 +600,7 @@ int config_check(struct config *config, char *err)
 {
     if (config->address.ss_family == 0 && config->unix_socket[0] == '\0') return fail(err, "listen = none, and no unix_socket: nobody could connect");
     if (strlen(config->unix_socket) >= CONFIG_SOCKET_MAX) return fail(err, "unix_socket is longer than %d bytes", CONFIG_SOCKET_MAX - 1);
-    if (config->address.ss_family != 0 && !loopback(&config->address) && config->tokens_file[0] == '\0')
+    if (config->address.ss_family != 0 && !config_is_loopback(&config->address) && config->tokens_file[0] == '\0')
         return fail(err,
                     "listen = %s: this address can be reached from other machines, and without tokens anybody could command the daemon from there. "
                     "Set tokens_file (see the README about security), or listen on 127.0.0.1 or [::1].",

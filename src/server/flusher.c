@@ -13,7 +13,7 @@
 
 enum phase { QUIET, DUE, OPEN };
 
-/* Made when a space is first armed, freed when libuv has let go of its handle. */
+/* Made when a space first changes, freed when libuv has let go of its handle. */
 struct space_timer {
     uv_timer_t handle;
     struct flusher *flusher;
@@ -21,6 +21,8 @@ struct space_timer {
     enum phase phase;           /* of its timed flush */
     uint32_t at;                /* place in flusher->due, unless QUIET */
     struct aoi_flush_info info; /* of the open flush */
+    uint64_t work_ns;           /* of the open flush: how long it has worked */
+    uint64_t oldest_ns;         /* when the oldest change came that was not told yet; 0: there is none */
 };
 
 uint64_t flusher_time_us(void)
@@ -57,9 +59,19 @@ static void forget_due(struct space_timer *timer)
     flusher->sliced_ns = 0;
 }
 
+/* A flush has ended that worked so long. */
+static void count_flush(struct flusher *flusher, struct aoi_space *space, uint64_t work_ns)
+{
+    struct space_timer *timer = aoi_space_user(space);
+    uint64_t latency_ns = timer != NULL && timer->oldest_ns != 0 ? uv_hrtime() - timer->oldest_ns : work_ns;
+    if (timer != NULL) timer->oldest_ns = 0;
+    if (flusher->watch != NULL) flushwatch_done(flusher->watch, space, work_ns, latency_ns);
+}
+
 static void end_flush(struct space_timer *timer)
 {
     aoi_flush_end(timer->space, &timer->info);
+    count_flush(timer->flusher, timer->space, timer->work_ns);
     forget_due(timer);
     timer->flusher->ended++;
     if (timer->info.pending) arm(timer->flusher, timer->space);
@@ -68,16 +80,22 @@ static void end_flush(struct space_timer *timer)
 /* Goes on with a flush that is due, but not for ever. */
 static void go_on(struct space_timer *timer, uint64_t until_ns)
 {
+    uint64_t began_ns = uv_hrtime(), now_ns;
     if (timer->phase == DUE) {
         timer->phase = OPEN;
+        timer->work_ns = 0;
         timer->info = flush_info(0, false);
         aoi_flush_begin(timer->space, &timer->info);
     }
     do {
-        if (aoi_flush_step(timer->space, &timer->info, SLICE_PLAYERS)) continue;
+        bool more = aoi_flush_step(timer->space, &timer->info, SLICE_PLAYERS);
+        now_ns = uv_hrtime();
+        if (more) continue;
+        timer->work_ns += now_ns - began_ns;
         end_flush(timer);
         return;
-    } while (uv_hrtime() < until_ns);
+    } while (now_ns < until_ns);
+    timer->work_ns += now_ns - began_ns;
     timer->flusher->turn = timer->at + 1;
 }
 
@@ -115,7 +133,9 @@ bool flusher_open(const struct aoi_space *space)
 static void finish(struct space_timer *timer)
 {
     if (timer->phase != OPEN) return;
+    uint64_t began_ns = uv_hrtime();
     aoi_flush_step(timer->space, &timer->info, UINT32_MAX);
+    timer->work_ns += uv_hrtime() - began_ns;
     end_flush(timer);
 }
 
@@ -169,7 +189,15 @@ static void arm(struct flusher *flusher, struct aoi_space *space)
 
 static void on_change(void *ctx, struct aoi_space *space)
 {
+    timer_of(ctx, space)->oldest_ns = uv_hrtime();
     arm(ctx, space);
+}
+
+void flusher_heard(struct flusher *flusher, struct aoi_space *space, uint64_t at_ns)
+{
+    if (!aoi_space_dirty(space)) return;
+    struct space_timer *timer = timer_of(flusher, space);
+    if (timer->oldest_ns == 0) timer->oldest_ns = at_ns;
 }
 
 void flusher_init(struct flusher *flusher, uv_loop_t *loop, struct aoi_world *world, void (*after)(void *ctx), void *after_ctx)
@@ -209,7 +237,9 @@ static bool flush_now(struct flusher *flusher, struct aoi_space *space, uint64_t
 {
     flusher_finish(flusher, space);
     struct aoi_flush_info info = flush_info(tag, final);
+    uint64_t began_ns = uv_hrtime();
     aoi_flush(space, &info);
+    count_flush(flusher, space, uv_hrtime() - began_ns);
     struct space_timer *timer = aoi_space_user(space);
     if (timer != NULL) {
         forget_due(timer);

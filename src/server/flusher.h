@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "core/aoi.h"
+#include "server/flushwatch.h"
 
 struct space_timer;
 
@@ -14,6 +15,7 @@ struct flusher {
     struct aoi_world *world;
     void (*after)(void *ctx); /* called after each slice of timed flushes: its deltas stand in the outboxes */
     void *after_ctx;
+    struct flushwatch *watch; /* counts and checks flushes; NULL: nobody does */
 
     uv_idle_t slices;                /* runs while `due` is not empty */
     ARRAY(struct space_timer *) due; /* spaces whose flush is due or open */
@@ -35,6 +37,8 @@ bool flusher_open(const struct aoi_space *space);
 /* Ends the open flush of a space, or (NULL) all open flushes, without more pauses. To be called before an owner ends. */
 void flusher_finish(struct flusher *flusher, struct aoi_space *space);
 
+/* Input that came at this time may have changed the space: the latency of what is told next counts from there, if it does not count already. */
+void flusher_heard(struct flusher *flusher, struct aoi_space *space, uint64_t at_ns);
 /* flush_ms of the space was changed: a flush that is due never comes later for that, and not at all where only the Flush command flushes. */
 void flusher_rearm(struct flusher *flusher, struct aoi_space *space);
 /* The Flush command: flushes now, in one piece, and disarms or, if work is left, arms anew. Returns whether work is left. */

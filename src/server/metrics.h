@@ -1,8 +1,12 @@
-/* metrics.h: what the daemon counts since its start. */
+/* metrics.h: what the daemon counts since its start, and the page that says so. */
 #ifndef AOI_SERVER_METRICS_H
 #define AOI_SERVER_METRICS_H
 
 #include <stdint.h>
+
+#include "base/buf.h"
+#include "core/aoi.h"
+#include "wire/codec.h"
 
 /* Why a session's connection ends: the one list of reasons; names stand in session.c. */
 enum close_reason {
@@ -29,14 +33,41 @@ enum close_reason {
     CLOSE_REASONS
 };
 
+/* Durations, by the buckets of metrics.c; the last count is of what is longer than all of them. */
+#define HISTOGRAM_BUCKETS 18
+struct histogram {
+    uint64_t count[HISTOGRAM_BUCKETS + 1];
+    uint64_t sum_ns;
+};
+void histogram_add(struct histogram *histogram, uint64_t ns);
+
 struct metrics {
     uint64_t started_ms;  /* of the loop's clock */
     uint64_t connections; /* now, but for those that are closing */
     uint64_t accepted;
     uint64_t closed[CLOSE_REASONS];
     uint64_t frames_in, bytes_in, bytes_out;
+    uint64_t errors[CODEC_CODES]; /* commands and frames refused, by code */
+    struct histogram flush;       /* what a flush took */
+    struct histogram latency;     /* from the oldest change that it tells to its deltas being in the outboxes */
+    uint64_t oracle_checked, oracle_mismatches, oracle_left_out;
+    uint64_t reloads, reloads_refused;
+    uint64_t http_requests;
     uint64_t resumed, leases_ended; /* sessions that went on with another connection; that ended for want of one */
-    uint64_t errors;                /* commands and frames refused */
 };
+
+uint64_t metrics_errors(const struct metrics *metrics); /* of all codes */
+
+/* What the page is made of. */
+struct metrics_source {
+    const struct metrics *metrics;
+    const struct aoi_world *world;
+    uint64_t sessions;
+    bool draining;
+};
+
+/* Appends the page: Prometheus' text format, version 0.0.4. Of more than METRICS_SPACES spaces those of the lowest ids have series of their own. */
+#define METRICS_SPACES 1000
+void metrics_write(const struct metrics_source *source, struct buf *out);
 
 #endif

@@ -146,7 +146,7 @@ static int ask_stats(struct query *query)
         .frames_in = d->metrics->frames_in,
         .bytes_in = d->metrics->bytes_in,
         .bytes_out = d->metrics->bytes_out,
-        .errors = d->metrics->errors,
+        .errors = metrics_errors(d->metrics),
     };
     for (struct aoi_space *space; (space = aoi_space_next(d->world, id)) != NULL; id = aoi_space_id(space)) {
         aoi_space_stats(space, &stats->core);

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "base/log.h"
+#include "server/http.h"
 
 /* Open files beside the connections that count: standard streams, libuv's own, the listeners, refused connections. */
 #define OTHER_FILES (24 + SERVER_REFUSED_MAX)
@@ -127,12 +128,12 @@ void server_wait_turn(struct server *server, struct conn *conn)
 static void fit_open_files(struct config *config)
 {
     struct rlimit limit;
-    rlim_t need = (rlim_t)config->max_connections + OTHER_FILES;
+    rlim_t others = OTHER_FILES + (config->http_address.ss_family != 0 ? HTTP_FILES : 0), need = (rlim_t)config->max_connections + others;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need) return;
     limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0) getrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_cur >= need) return;
-    uint32_t fits = limit.rlim_cur > OTHER_FILES ? (uint32_t)limit.rlim_cur - OTHER_FILES : 1;
+    uint32_t fits = limit.rlim_cur > others ? (uint32_t)(limit.rlim_cur - others) : 1;
     log_warn("open_files", "limit=%llu max_connections=%u lowered_to=%u", (unsigned long long)limit.rlim_cur, config->max_connections, fits);
     config->max_connections = fits;
 }
@@ -184,6 +185,8 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
     server->world = aoi_world_new(&limits, &sink);
     server->sessions.world = server->world;
     flusher_init(&server->flusher, loop, server->world, settle, server);
+    flushwatch_init(&server->flushwatch, &server->metrics, config);
+    server->flusher.watch = &server->flushwatch;
     server->dispatch = (struct dispatch){.config = config,
                                          .world = server->world,
                                          .sessions = &server->sessions,
@@ -213,6 +216,7 @@ int server_listen(struct server *server, int *port, char *err)
     for (size_t i = 0; i < 2; i++) server->listeners[i].handle.data = server;
     if (config->address.ss_family != 0) status = listener_tcp(&server->listeners[0], server->loop, config, on_connection, port, err);
     if (status == 0 && config->unix_socket[0] != '\0') status = listener_unix(&server->listeners[1], server->loop, config, on_connection, err);
+    server->listening = status == 0;
     return status;
 }
 
@@ -250,6 +254,7 @@ void server_finish(struct server *server)
     close_handle((uv_handle_t *)&server->drain_timer);
     close_handle((uv_handle_t *)&server->turn);
     close_handle((uv_handle_t *)&server->prepare);
+    if (server->on_finish != NULL) server->on_finish(server->on_finish_ctx);
     if (server->world == NULL) return;
     aoi_world_free(server->world); /* and with it the spaces' timers */
     server->world = NULL;
@@ -301,6 +306,7 @@ void server_clear(struct server *server)
 {
     CHECK(server->world == NULL && server->conns.n == 0);
     dispatch_clear(&server->dispatch);
+    flushwatch_clear(&server->flushwatch);
     deliver_clear(&server->deliver);
     sessions_clear(&server->sessions);
     doors_clear(&server->doors);

@@ -35,6 +35,7 @@ struct server {
     struct deliver deliver;
     struct aoi_world *world;
     struct flusher flusher;
+    struct flushwatch flushwatch;
     struct dispatch dispatch;
 
     ARRAY(struct conn *) conns;   /* all whose sockets are open */
@@ -48,7 +49,11 @@ struct server {
     uint64_t ticked_ms;           /* the loop's time of the last tick */
     uint32_t ticks;
 
-    bool draining;
+    /* Called when the handles are closed, for whoever has some of his own on the loop. */
+    void (*on_finish)(void *ctx);
+    void *on_finish_ctx;
+
+    bool listening, draining;
     uint64_t drain_began_ms, drain_deadline_ms;
     char *scratch; /* SERVER_READ_BYTES: what the read under way puts its bytes in */
 };

@@ -56,7 +56,7 @@ void session_send(struct sessions *sessions, struct session *session, const stru
 void session_send_error(struct sessions *sessions, struct session *session, uint64_t reply_to, int code, const char *text)
 {
     char why[256];
-    sessions->metrics->errors++;
+    sessions->metrics->errors[code]++;
     log_debug("refused", "peer=%s session=%llu seq=%llu code=%s why=%s", session->peer, (unsigned long long)session->id, (unsigned long long)reply_to,
               codec_code_name(code), log_quote(text, why, sizeof why));
     const struct codec_server_frame frame = {.reply_to = reply_to, .kind = CODEC_ERROR, .u.error = {.code = (uint32_t)code, .text = text}};

@@ -53,8 +53,8 @@ static void log_tail(const struct daemon *d, char *out, size_t size)
 /* The child: its own log, and an end with its parent, however that ends. */
 _Noreturn static void run(const struct daemon *d, const char *path, const char *port_file, const char *const *args, size_t n, pid_t parent)
 {
-    const char *argv[MAX_ARGS + 6] = {path, "--listen", "127.0.0.1:0", "--port-file", port_file};
-    for (size_t i = 0; i < n; i++) argv[5 + i] = args[i];
+    const char *argv[MAX_ARGS + 8] = {path, "--listen", "127.0.0.1:0", "--port-file", port_file, "--set", "http_listen=none"};
+    for (size_t i = 0; i < n; i++) argv[7 + i] = args[i];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);
     int log = open(d->log, O_WRONLY | O_CREAT | O_APPEND, 0600), null = open("/dev/null", O_RDONLY);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -102,6 +103,27 @@ static void errno_is_kept(void **state)
     caught();
 }
 
+static void a_pipe_that_nobody_reads_loses_lines_but_never_blocks(void **state)
+{
+    (void)state;
+    char sink[4096], text[3000];
+    unsigned long long before = log_dropped();
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    for (int i = 0; i < 100; i++) log_info("flood", "%s", text); /* a pipe holds 64 KiB */
+    unsigned long long lost = log_dropped() - before;
+    assert_in_range(lost, 70, 99);
+    assert_int_equal(fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK, 0); /* others may write there too */
+    assert_int_equal(fcntl(pipe_end[0], F_SETFL, O_NONBLOCK), 0);
+    while (read(pipe_end[0], sink, sizeof sink) > 0) continue;
+    log_info("after", "n=%d", 1);
+    char told[64];
+    snprintf(told, sizeof told, "event=log_dropped lines=%llu\n", lost);
+    const char *line = caught();
+    assert_non_null(strstr(line, told));
+    assert_non_null(strstr(line, "event=after n=1\n"));
+}
+
 static void level_names_are_parsed(void **state)
 {
     (void)state;
@@ -145,6 +167,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(lines_below_the_level_are_not_written, catch_stderr, release_stderr),
         cmocka_unit_test_setup_teardown(a_long_line_is_cut_and_still_ends, catch_stderr, release_stderr),
         cmocka_unit_test_setup_teardown(errno_is_kept, catch_stderr, release_stderr),
+        cmocka_unit_test_setup_teardown(a_pipe_that_nobody_reads_loses_lines_but_never_blocks, catch_stderr, release_stderr),
         cmocka_unit_test(level_names_are_parsed),
         cmocka_unit_test(quoted_text_cannot_break_out_of_its_value),
         cmocka_unit_test(quoted_text_is_cut_to_fit_but_never_inside_an_escape),

@@ -478,6 +478,11 @@ static void flush(struct model *m, struct model_space *s, struct aoi_flush_info 
     }
     m->flushing = NULL;
     m->flushes++;
+    struct aoi_oracle_result result = {0};
+    aoi_oracle_check(m->oracle, model_core_space(m, s), 3, 2000, &result);
+    REQUIRE(result.mismatches == 0, "the oracle of production finds fault with player %llu and entity %llu", (unsigned long long)result.player,
+            (unsigned long long)result.entity);
+    m->oracle_checked += result.checked;
 }
 
 bool model_flush(struct model *m, struct model_space *s)

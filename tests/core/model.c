@@ -169,6 +169,7 @@ void model_init(struct model *m, const struct aoi_limits *limits)
         .ctx = m, .room = model_sink_room, .deliver = model_sink_deliver, .observed = model_sink_observed, .lost = model_sink_lost};
     m->world = aoi_world_new(limits, &sink);
     aoi_world_on_change(m->world, on_change, m);
+    m->oracle = aoi_oracle_new();
 }
 
 static void free_player(struct model_player *p)
@@ -197,6 +198,7 @@ static void free_space(struct model *m, struct model_space *s)
 void model_clear(struct model *m)
 {
     aoi_world_free(m->world);
+    aoi_oracle_free(m->oracle);
     while (m->spaces.n > 0) free_space(m, m->spaces.at[0]);
     array_clear(&m->spaces);
     array_clear(&m->before);

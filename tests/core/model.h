@@ -117,6 +117,7 @@ struct model_space {
 struct model {
     struct aoi_world *world;
     struct aoi_limits limits;
+    struct aoi_oracle *oracle;
     ARRAY(struct model_space *) spaces;
     uint64_t identity;
     struct aoi_rows rows;
@@ -137,8 +138,9 @@ struct model {
     bool losing_player;
     aoi_owner loser;
     uint64_t losing_id;
-    ARRAY(struct model_told) before;                          /* scratch: the mirror before a full delta */
-    uint64_t messages, lost, observed;                        /* told; said to be lost; calls */
+    ARRAY(struct model_told) before;   /* scratch: the mirror before a full delta */
+    uint64_t messages, lost, observed; /* told; said to be lost; calls */
+    uint64_t oracle_checked;
     uint64_t enters, leaves, updates, deltas, flushes, pairs; /* pairs: sizes of views, summed over the flushes */
 
     void (*on_delta)(void *ctx, const struct aoi_delta *delta); /* after it was judged; NULL: nobody listens */

@@ -741,7 +741,7 @@ static void every_delta_and_reply_of_random_commands_is_what_brute_force_gives(v
 {
     (void)state;
     uint64_t seed = the_seed(), total = from_environment("AOI_COMMANDS", 600000), only = from_environment("AOI_KIND", KINDS);
-    uint64_t flushes = 0, deltas = 0, enters = 0, leaves = 0, updates = 0, pairs = 0;
+    uint64_t flushes = 0, deltas = 0, enters = 0, leaves = 0, updates = 0, pairs = 0, checked = 0;
     const unsigned part = 2000; /* commands of a world, then another one with other cells, origin, limits */
     for (unsigned kind = 0; kind < KINDS; kind++) {
         if (only != KINDS && kind != only) continue;
@@ -756,12 +756,15 @@ static void every_delta_and_reply_of_random_commands_is_what_brute_force_gives(v
             enters += r->m.enters;
             leaves += r->m.leaves;
             updates += r->m.updates;
+            checked += r->m.oracle_checked;
             run_clear(r);
             free(r);
         }
     }
-    printf("%llu flushes, %llu deltas, %llu enters, %llu leaves, %llu updates, %llu pairs\n", (unsigned long long)flushes, (unsigned long long)deltas,
-           (unsigned long long)enters, (unsigned long long)leaves, (unsigned long long)updates, (unsigned long long)pairs);
+    printf("%llu flushes, %llu deltas, %llu enters, %llu leaves, %llu updates, %llu pairs; %llu views checked by the oracle of production\n",
+           (unsigned long long)flushes, (unsigned long long)deltas, (unsigned long long)enters, (unsigned long long)leaves,
+           (unsigned long long)updates, (unsigned long long)pairs, (unsigned long long)checked);
+    assert_true(checked > flushes / 2);
     assert_true(flushes > 0 && enters > flushes && leaves > flushes && updates > flushes); /* else nothing was tested */
 }
 

@@ -17,7 +17,7 @@ class Daemon {
         const d = new Daemon();
         d.dir = fs.mkdtempSync(path.join(os.tmpdir(), 'aoid-e2e-'));
         const portFile = path.join(d.dir, 'port');
-        const args = ['--listen', '127.0.0.1:0', '--port-file', portFile];
+        const args = ['--listen', '127.0.0.1:0', '--port-file', portFile, '--set', 'http_listen=none'];
         // sessions end with their connections, unless a test is about that
         for (const [name, value] of Object.entries({max_lease_ms: 0, ...options})) args.push('--set', `${name}=${value}`);
         d.log = '';

@@ -74,7 +74,7 @@ class Daemon:
 
     def __enter__(self):
         port_file = os.path.join(self.dir.name, "port")
-        args = [AOID, "--listen", "127.0.0.1:0", "--port-file", port_file]
+        args = [AOID, "--listen", "127.0.0.1:0", "--port-file", port_file, "--set", "http_listen=none"]
         if self.config is not None:
             path = os.path.join(self.dir.name, "aoid.conf")
             with open(path, "w") as f:

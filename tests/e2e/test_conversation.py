@@ -638,7 +638,7 @@ def a_daemon_that_does_not_start_says_in_plain_words_what_to_do():
             (["--no-such-option"], 2, "aoid: try `aoid --help`\n"),
             (["--config", "/no/such/file"], 2, "aoid: /no/such/file: No such file or directory\n"),
         ):
-            ended = subprocess.run([AOID] + args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+            ended = subprocess.run([AOID, "--set", "http_listen=none"] + args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
             assert ended.returncode == status and words in ended.stdout.decode(), (args, ended)
 
 

@@ -207,7 +207,7 @@ static void each_id_of_a_column_has_its_own_error_and_the_first_1000_are_told(vo
     ack = rig_take(rig, s);
     assert_int_equal(ack->u.ack.applied, 2);
     assert_int_equal(ack->u.ack.errors_total, 1498);
-    assert_int_equal(rig->metrics.errors, 2 * 1498);
+    assert_int_equal(metrics_errors(&rig->metrics), 2 * 1498);
 }
 
 static void an_ack_fits_in_a_frame_however_small(void **state)

@@ -1,0 +1,179 @@
+/* http.c: pages for monitoring: a small HTTP server (libwebsockets) on the daemon's loop. */
+#include "server/http.h"
+
+#include <libwebsockets.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/log.h"
+
+#define TIMEOUT_S 10 /* for a request to come, and for an answer to be taken */
+#define PIECE_BYTES ((size_t)16 * 1024)
+#define HEAD_BYTES 512
+
+struct http {
+    struct lws_context *context; /* NULL: it is gone */
+    const struct http_page *pages;
+    void *ctx;
+    void *loops[1];
+    uint32_t clients;
+    bool closing;
+};
+
+/* libwebsockets keeps one for each connection. */
+struct request {
+    struct buf body;
+};
+
+/* ------------------------------------------------------------------------------------------------------------- one request */
+
+static bool is_head(struct lws *wsi)
+{
+    return lws_hdr_total_length(wsi, WSI_TOKEN_HEAD_URI) > 0;
+}
+
+static uint64_t argument_after(struct lws *wsi)
+{
+    char text[32];
+    const char *value = lws_get_urlarg_by_name(wsi, "after=", text, sizeof text);
+    return value == NULL ? 0 : strtoull(value, NULL, 10);
+}
+
+/* Makes the page of the path; the status. */
+static int make(const struct http *http, struct lws *wsi, const char *path, struct request *request, const char **type)
+{
+    static const char none[] = "no such page; there are /metrics, /healthz, /readyz and /spaces\n";
+    *type = "text/plain; charset=utf-8";
+    if (lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI) <= 0 && !is_head(wsi)) return HTTP_STATUS_METHOD_NOT_ALLOWED;
+    for (const struct http_page *page = http->pages; page->path != NULL; page++) {
+        if (strcmp(page->path, path) != 0) continue;
+        *type = page->type;
+        return page->make(http->ctx, argument_after(wsi), &request->body);
+    }
+    buf_append(&request->body, none, sizeof none - 1);
+    return HTTP_STATUS_NOT_FOUND;
+}
+
+/* Not 0: the connection is to be closed. */
+static int answer(const struct http *http, struct lws *wsi, const char *path, struct request *request)
+{
+    unsigned char head[LWS_PRE + HEAD_BYTES], *begin = head + LWS_PRE, *at = begin, *end = head + sizeof head;
+    const char *type;
+    buf_clear(&request->body);
+    int status = make(http, wsi, path, request, &type);
+    if (lws_add_http_common_headers(wsi, (unsigned)status, type, buf_len(&request->body), &at, end) != 0) return -1;
+    bool other = status == HTTP_STATUS_METHOD_NOT_ALLOWED;
+    if (other && lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_ALLOW, (const unsigned char *)"GET, HEAD", 9, &at, end) != 0) return -1;
+    if (lws_finalize_write_http_header(wsi, begin, &at, end) != 0 || other) return -1; /* what else another method sends is not read */
+    if (is_head(wsi)) {
+        buf_clear(&request->body);
+        return lws_http_transaction_completed(wsi) ? -1 : 0;
+    }
+    lws_callback_on_writable(wsi);
+    return 0;
+}
+
+static int write_piece(struct lws *wsi, struct request *request)
+{
+    unsigned char piece[LWS_PRE + PIECE_BYTES];
+    size_t n = buf_len(&request->body) < PIECE_BYTES ? buf_len(&request->body) : PIECE_BYTES;
+    if (n == 0) return 0;
+    memcpy(piece + LWS_PRE, buf_data(&request->body), n);
+    buf_consume(&request->body, n);
+    bool last = buf_len(&request->body) == 0;
+    if (lws_write(wsi, piece + LWS_PRE, n, last ? LWS_WRITE_HTTP_FINAL : LWS_WRITE_HTTP) < 0) return -1;
+    if (!last) {
+        lws_callback_on_writable(wsi);
+        return 0;
+    }
+    buf_clear(&request->body);
+    return lws_http_transaction_completed(wsi) ? -1 : 0;
+}
+
+static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len)
+{
+    struct http *http = lws_context_user(lws_get_context(wsi));
+    (void)len;
+    switch (reason) {
+    case LWS_CALLBACK_FILTER_NETWORK_CONNECTION: return http->closing || http->clients >= HTTP_CLIENTS;
+    case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED: http->clients++; return 0;
+    case LWS_CALLBACK_WSI_DESTROY: http->clients--; return 0;
+    case LWS_CALLBACK_HTTP: return http->closing ? -1 : answer(http, wsi, in, user);
+    case LWS_CALLBACK_HTTP_WRITEABLE: return write_piece(wsi, user);
+    case LWS_CALLBACK_CLOSED_HTTP:
+        if (user != NULL) buf_clear(&((struct request *)user)->body);
+        return 0;
+    default: return 0;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the whole */
+
+static void on_log(int level, const char *line)
+{
+    char quoted[512];
+    (void)level;
+    log_warn("http", "says=%s", log_quote(line, quoted, sizeof quoted));
+}
+
+static struct lws_vhost *listen_at(struct http *http, const struct sockaddr_storage *address)
+{
+    static const struct lws_protocols protocols[] = {{.name = "http", .callback = on_event, .per_session_data_size = sizeof(struct request)}, {0}};
+    char host[48];
+    bool v6 = address->ss_family == AF_INET6;
+    if (v6)
+        uv_ip6_name((const struct sockaddr_in6 *)address, host, sizeof host);
+    else
+        uv_ip4_name((const struct sockaddr_in *)address, host, sizeof host);
+    const struct lws_context_creation_info info = {
+        .port = ntohs(v6 ? ((const struct sockaddr_in6 *)address)->sin6_port : ((const struct sockaddr_in *)address)->sin_port),
+        .iface = host,
+        .protocols = protocols,
+        .vhost_name = "monitoring",
+        .options = LWS_SERVER_OPTION_SKIP_SERVER_CANONICAL_NAME | (v6 ? 0 : LWS_SERVER_OPTION_DISABLE_IPV6),
+        .keepalive_timeout = TIMEOUT_S,
+        .timeout_secs = TIMEOUT_S,
+    };
+    return lws_create_vhost(http->context, &info);
+}
+
+struct http *http_new(uv_loop_t *loop, const struct sockaddr_storage *address, const struct http_page *pages, void *ctx, int *port, const char **why)
+{
+    struct http *http = mem_zalloc(sizeof *http);
+    *http = (struct http){.pages = pages, .ctx = ctx, .loops = {loop}};
+    lws_set_log_level(LLL_ERR, on_log);
+    const struct lws_context_creation_info info = {
+        .port = CONTEXT_PORT_NO_LISTEN,
+        .options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_EXPLICIT_VHOSTS,
+        .foreign_loops = http->loops,
+        .fd_limit_per_thread = HTTP_FILES,
+        .max_http_header_pool = HTTP_CLIENTS,
+        .user = http,
+    };
+    http->context = lws_create_context(&info);
+    struct lws_vhost *vhost = http->context == NULL ? NULL : listen_at(http, address);
+    *why = http->context == NULL ? "libwebsockets does not start: is its libuv plugin installed (Debian: libwebsockets-evlib-uv)?"
+                                 : "another aoid or program may have this port: end it, or choose another one, or none (http_listen = none)";
+    *port = vhost == NULL ? 0 : lws_get_vhost_listen_port(vhost);
+    if (vhost != NULL) return http;
+    http_close(http);
+    uv_run(loop, UV_RUN_NOWAIT);
+    http_free(http);
+    return NULL;
+}
+
+void http_close(struct http *http)
+{
+    if (http->closing) return;
+    http->closing = true;
+    if (http->context != NULL) lws_context_destroy(http->context);
+}
+
+void http_free(struct http *http)
+{
+    if (http == NULL) return;
+    if (http->context != NULL) lws_context_destroy(http->context); /* the loop has let go of its handles: now it goes */
+    free(http);
+}

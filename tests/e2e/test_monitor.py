@@ -1,0 +1,186 @@
+"""test_monitor.py: the pages for whoever watches the daemon: /metrics, /healthz, /readyz, /spaces."""
+import http.client
+import json
+import re
+import socket
+import time
+
+import aoiclient as aoi
+from aoiclient import Connection, pb
+from harness import Daemon, eventually, main, test
+
+S = 5
+
+
+def monitored(**options):
+    return Daemon(http_listen="127.0.0.1:0", **options)
+
+
+def http_port(d):
+    eventually(lambda: "event=http " in d.log(), "the pages are served")
+    return int(re.search(r"event=http address=127\.0\.0\.1:(\d+)", d.log()).group(1))
+
+
+def get(port, path, method="GET", body=None):
+    """Status, content type, body."""
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        c.request(method, path, body)
+        r = c.getresponse()
+        return r.status, r.getheader("content-type"), r.read().decode()
+    finally:
+        c.close()
+
+
+def scrape(port):
+    """Series -> value."""
+    status, kind, text = get(port, "/metrics")
+    assert status == 200 and kind.startswith("text/plain; version=0.0.4"), (status, kind)
+    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in text.splitlines() if not line.startswith("#")}
+
+
+@test
+def every_page_is_there_and_nothing_else():
+    with monitored() as d:
+        port = http_port(d)
+        assert get(port, "/healthz")[::2] == (200, "ok\n")
+        assert get(port, "/readyz")[::2] == (200, "ready\n")
+        assert get(port, "/spaces")[:2] == (200, "application/json")
+        for path in ("/", "/metrics/", "/metric", "/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/favicon.ico", "/x" * 300):
+            status = get(port, path)[0]
+            assert status == 404, (path, status)
+        assert get(port, "/metrics?x=1")[0] == 200
+
+
+@test
+def only_get_and_head_are_answered():
+    with monitored() as d:
+        port = http_port(d)
+        status, _, body = get(port, "/metrics", "HEAD")
+        assert (status, body) == (200, "")
+        for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+            try:
+                status = get(port, "/metrics", method, "x" * 10)[0]
+            except (http.client.HTTPException, ConnectionError):
+                status = 0  # turned away without a word
+            assert status in (0, 400, 405, 501), (method, status)
+        assert get(port, "/metrics", "POST", "x=1")[0] == 405
+        assert get(port, "/healthz")[0] == 200
+
+
+@test
+def the_numbers_are_those_of_what_happened():
+    with monitored() as d, Connection(d.port) as a, Connection(d.port) as b:
+        port = http_port(d)
+        a.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0, radius=10), aoi.add(2, 3, 0), aoi.add(3, 900, 0), aoi.subscribe(1, 1), aoi.flush())
+        a.ok(S, aoi.move((2, 4, 0)), aoi.flush())
+        a.ok(S, aoi.remove(2), aoi.flush())
+        b.ok(S + 1, aoi.create_space())
+        b.batch(77, aoi.flush())
+        b.batch(S, aoi.remove(1))
+        m = scrape(port)
+        space = lambda name: m['aoid_space_%s{space="%d"}' % (name, S)]
+        got = {n: space(n) for n in ("entities", "players", "pairs", "flushes_total", "enters_total", "leaves_total", "updates_total", "moves_total",
+                                     "skipped_total", "densest_cell_entities")}
+        assert got == dict(entities=2, players=1, pairs=0, flushes_total=3, enters_total=1, leaves_total=1, updates_total=1, moves_total=1,
+                           skipped_total=0, densest_cell_entities=1), got
+        assert m["aoid_connections"] == m["aoid_sessions"] == m["aoid_spaces"] == 2
+        assert m['aoid_errors_total{code="UNKNOWN_SPACE"}'] == 1 and m['aoid_errors_total{code="NOT_OWNER"}'] == 1
+        assert m["aoid_frames_received_total"] == 8 and m["aoid_received_bytes_total"] > 100 and m["aoid_sent_bytes_total"] > 100
+        assert m["aoid_flush_duration_seconds_count"] == 3 == m["aoid_delta_latency_seconds_count"]
+        assert m['aoid_flush_duration_seconds_bucket{le="+Inf"}'] == 3 and 0 < m["aoid_flush_duration_seconds_sum"] < 60
+        assert m["aoid_oracle_checked_total"] >= 1 and m["aoid_oracle_mismatches_total"] == 0
+        assert m["process_resident_memory_bytes"] > 1e6 and m["process_open_fds"] > 5 and abs(m["process_start_time_seconds"] - time.time()) < 3600
+        b.close()
+        eventually(lambda: scrape(port)['aoid_connections_closed_total{reason="eof"}'] == 1, "the close is counted")
+
+
+@test
+def spaces_are_listed_as_json_in_pages():
+    with monitored() as d, Connection(d.port) as c:
+        port, n = http_port(d), 1500
+        for i in range(n):
+            c.write(aoi.encode(batch=pb.Batch(space=i + 1, commands=[aoi.create_space(flush_ms=0), aoi.add(1, 0, 0)])))
+        c.ping()
+        seen, path = [], "/spaces"
+        while path:
+            page = json.loads(get(port, path)[2])
+            assert len(page["spaces"]) <= 1000
+            seen += page["spaces"]
+            path = page["next"]
+        assert [s["id"] for s in seen] == [str(i + 1) for i in range(n)]
+        assert all(s["entities"] == 1 and s["index"] == "grid" for s in seen)
+        m = scrape(port)
+        assert m["aoid_spaces"] == n and sum(name.startswith("aoid_space_entities{") for name in m) == 1000
+
+
+@test
+def it_is_not_ready_while_it_drains():
+    with monitored(drain_timeout_ms=60000, out_soft_bytes=1 << 20) as d, Connection(d.port) as mover, Connection(d.port, rcvbuf=4096) as stalled:
+        port, n = http_port(d), 5000
+        mover.ok(S, aoi.create_space(flush_ms=500), aoi.add(1, 0, 0, radius=100000), *[aoi.add(2 + i, i, 0) for i in range(n)])
+        stalled.ok(S, aoi.subscribe(1, 1))
+        while not mover.query(S, stats=pb.StatsQuery()).skipped:
+            mover.ok(S, aoi.move(*[(2 + i, i, mover.seq) for i in range(n)]), aoi.flush())
+        d.signal()
+        mover.wait("draining")
+        status, _, text = get(port, "/readyz")
+        assert status == 503 and "draining" in text
+        assert scrape(port)["aoid_ready"] == 0
+        assert get(port, "/healthz")[0] == 200
+        stalled.close()
+        mover.close()
+        d.wait()
+
+
+@test
+def many_silent_or_slow_http_clients_hold_up_nobody():
+    with monitored() as d, Connection(d.port) as c:
+        port = http_port(d)
+        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]
+        idle[0].sendall(b"GET /met")
+        c.ping()
+        for s in idle[20:]:
+            s.settimeout(30)
+            assert s.recv(1) == b"", "one too many is turned away at once"
+        for s in idle:
+            s.close()
+        eventually(lambda: get(port, "/healthz")[0] == 200, "there is room again")
+        silent = socket.create_connection(("127.0.0.1", port))  # still there when the daemon ends
+        silent.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n")
+        d.stop()
+        silent.close()
+
+
+@test
+def garbage_is_no_request():
+    with monitored() as d:
+        port = http_port(d)
+        for bytes_sent in (b"\x00" * 5000, b"GET /metrics\r\n\r\n", b"GET " + b"/x" * 40000 + b" HTTP/1.1\r\n\r\n", b"\xff\xfe\r\n\r\n",
+                           b"GET /metrics HTTP/1.1\r\n" + b"A: b\r\n" * 5000 + b"\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):
+            with socket.create_connection(("127.0.0.1", port)) as s:
+                s.settimeout(60)
+                try:
+                    s.sendall(bytes_sent)
+                    s.shutdown(socket.SHUT_WR)
+                    while s.recv(65536):
+                        pass
+                except ConnectionError:
+                    pass
+        assert get(port, "/healthz")[0] == 200
+
+
+@test
+def a_port_that_is_taken_is_refused_in_plain_words_and_none_is_fine():
+    import subprocess
+    from harness import AOID
+    with monitored() as d:
+        ended = subprocess.run([AOID, "--listen", "127.0.0.1:0", "--set", "http_listen=127.0.0.1:%d" % http_port(d)], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+        assert ended.returncode == 1 and b"choose another one" in ended.stdout, ended
+    with Daemon() as d:
+        assert "event=http" not in d.log()
+
+
+if __name__ == "__main__":
+    main()
