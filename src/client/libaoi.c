@@ -22,6 +22,8 @@
 #define DEFAULT_PORT "2643"
 #define DEFAULT_TIMEOUT_MS 5000
 #define READ_BYTES ((size_t)256 * 1024)
+#define HELLO_SEQ 1 /* each connection begins with it */
+#define STOP_JOINED UINT64_MAX
 #define READ_ROUNDS 16                   /* of READ_BYTES, in one libaoi_poll() */
 #define MIN_FRAME_BYTES 1024             /* what the batch builder needs */
 #define ARENA_BYTES ((size_t)1 << 30)    /* bytes of a payload take up to 17 times as much unpacked; the daemon is trusted more than its peers are */
@@ -137,16 +139,26 @@ static void conn_write(struct libaoi *c)
 
 static void conn_queue(struct libaoi *c, const struct codec_client_frame *frame)
 {
+    if (c->failed) return;
     codec_encode_client(frame, &c->out);
     c->counters.frames_out++;
     c->sent_ms = now_ms();
     conn_write(c);
 }
 
+/* The frame has been answered: it need not be sent again. */
+static void conn_unkeep(struct libaoi *c)
+{
+    struct frame f;
+    if (frame_next(buf_data(&c->kept), buf_len(&c->kept), FRAME_BODY_MAX, &f) == FRAME_READY) buf_consume(&c->kept, f.header_len + f.body_len);
+    buf_shrink(&c->kept, KEEP_OUT_BYTES);
+}
+
 uint64_t libaoi__send_frame(struct libaoi *c, struct codec_client_frame *frame)
 {
-    if (c->failed) return 0;
+    if (c->failed && !c->keeps) return 0;
     frame->seq = ++c->seq;
+    if (c->keeps) codec_encode_client(frame, &c->kept);
     conn_queue(c, frame);
     return c->seq;
 }
@@ -316,6 +328,16 @@ static void conn_welcome(struct libaoi *c)
     c->welcome.max_payload = c->frame.u.welcome.max_payload;
     c->welcome.query_page = c->frame.u.welcome.query_page;
     c->welcome.idle_timeout_ms = c->frame.u.welcome.idle_timeout_ms;
+    c->welcome.lease_ms = c->frame.u.welcome.lease_ms;
+    c->resume_token_len = c->frame.u.welcome.resume_token_len;
+    if (c->resume_token_len > sizeof c->resume_token) c->resume_token_len = 0;
+    if (c->resume_token_len) memcpy(c->resume_token, c->frame.u.welcome.resume_token, c->resume_token_len);
+    c->joined = true;
+    c->resumed = c->frame.u.welcome.resumed;
+    if (c->resumed)
+        libaoi_mirror_lapse(&c->mirror);
+    else
+        libaoi_mirror_clear(&c->mirror);
 }
 
 /* Replies come in the order of our frames, one each; all our frames have a seq. */
@@ -326,12 +348,18 @@ static int conn_reply(struct libaoi *c)
     bool is_reply = !notice && kind != CODEC_SERVER_NONE;
     uint64_t to = c->frame.reply_to;
     if (!to && (!is_reply || c->frame.kind == CODEC_ERROR)) return 0;
+    if (c->joining) {
+        if (to != HELLO_SEQ || (kind != CODEC_WELCOME && kind != CODEC_ERROR))
+            return libaoi__fail(c, LIBAOI_EPROTOCOL, "the first reply is a Welcome, and the only one");
+        c->joining = false;
+        return 0;
+    }
     if (!is_reply || to != c->answered + 1 || to > c->seq)
         return libaoi__fail(c, LIBAOI_EPROTOCOL, "a reply to frame %llu where one to %llu is due", (unsigned long long)to,
                             (unsigned long long)c->answered + 1);
-    if ((c->frame.kind == CODEC_WELCOME) != (c->answered == 0) && c->frame.kind != CODEC_ERROR)
-        return libaoi__fail(c, LIBAOI_EPROTOCOL, "the first reply is a Welcome, and the only one");
+    if (kind == CODEC_WELCOME) return libaoi__fail(c, LIBAOI_EPROTOCOL, "the first reply is a Welcome, and the only one");
     c->answered = to;
+    if (c->keeps) conn_unkeep(c);
     return 0;
 }
 
@@ -360,13 +388,18 @@ static int conn_frame(struct libaoi *c, const uint8_t *bytes, size_t len)
     return 0;
 }
 
-/* Handles the frames that are here whole, up to and including the reply to `stop` (0: all). Returns how many, or an error. */
+static bool conn_stops(const struct libaoi *c, uint64_t stop)
+{
+    return stop == STOP_JOINED ? !c->joining : stop && c->answered >= stop;
+}
+
+/* Handles the frames that are here whole, up to and including the reply to `stop` (0: all; STOP_JOINED: to Hello). Returns how many, or an error. */
 static int conn_handle(struct libaoi *c, uint64_t stop)
 {
     int n = 0;
     CHECK(!c->handling);
     c->handling = true;
-    while (!c->failed && !(stop && c->answered >= stop)) {
+    while (!c->failed && !conn_stops(c, stop)) {
         struct frame f;
         enum frame_status status = frame_next(buf_data(&c->in), buf_len(&c->in), FRAME_BODY_MAX, &f);
         if (status == FRAME_INCOMPLETE) break;
@@ -480,11 +513,11 @@ static void address_split(const char *address, char *host, size_t host_size, cha
 }
 
 /* A connected, non-blocking socket, or -errno. */
-static int connect_one(const struct addrinfo *at, const struct libaoi_options *o, int64_t deadline)
+static int connect_one(const struct addrinfo *at, uint32_t receive_buffer, int64_t deadline)
 {
     int fd = socket(at->ai_family, at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, at->ai_protocol);
     if (fd < 0) return -errno;
-    int size = (int)o->receive_buffer, one = 1, failure = 0;
+    int size = (int)receive_buffer, one = 1, failure = 0;
     if (size) setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     if (connect(fd, at->ai_addr, at->ai_addrlen) < 0) {
@@ -501,7 +534,7 @@ static int connect_one(const struct addrinfo *at, const struct libaoi_options *o
     return -failure;
 }
 
-static int connect_any(const char *address, const struct libaoi_options *o, int64_t deadline, char *error, size_t error_size)
+static int connect_any(const char *address, uint32_t receive_buffer, int64_t deadline, char *error, size_t error_size)
 {
     char host[256], port[32];
     address_split(address, host, sizeof host, port, sizeof port);
@@ -512,7 +545,7 @@ static int connect_any(const char *address, const struct libaoi_options *o, int6
         return -1;
     }
     int fd = -EADDRNOTAVAIL;
-    for (const struct addrinfo *at = list; at && fd < 0; at = at->ai_next) fd = connect_one(at, o, deadline);
+    for (const struct addrinfo *at = list; at && fd < 0; at = at->ai_next) fd = connect_one(at, receive_buffer, deadline);
     freeaddrinfo(list);
     if (fd < 0)
         snprintf(error, error_size, "cannot connect to %s: %s. Is aoid running there? Start it with: aoid --listen %s", address, strerror(-fd),
@@ -520,22 +553,51 @@ static int connect_any(const char *address, const struct libaoi_options *o, int6
     return fd;
 }
 
+/* Says Hello and waits for the Welcome. */
+static int conn_join(struct libaoi *c, bool resume, int64_t deadline, int timeout_ms)
+{
+    struct codec_client_frame hello = {
+        .seq = HELLO_SEQ,
+        .kind = CODEC_HELLO,
+        .u.hello = {.protocol_version = CODEC_PROTOCOL_VERSION, .client_name = c->client_name, .lease_ms = c->lease_ms}};
+    if (resume) {
+        hello.u.hello.resume_session = c->welcome.session;
+        hello.u.hello.resume_token = c->resume_token;
+        hello.u.hello.resume_token_len = c->resume_token_len;
+    }
+    c->joining = true;
+    c->joined = false;
+    conn_queue(c, &hello);
+    while (c->joining) {
+        int n = conn_pump(c, STOP_JOINED, deadline);
+        if (n < 0) return n;
+        if (n == 0 && c->joining && left_ms(deadline) == 0)
+            return libaoi__fail(c, LIBAOI_ETIMEOUT, "no answer from the daemon within %d ms", timeout_ms);
+    }
+    if (c->failed) return c->failed;
+    return c->joined ? LIBAOI_OK : LIBAOI_EREFUSED;
+}
+
 struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error, size_t error_size)
 {
     const char *address = options->address ? options->address : DEFAULT_ADDRESS;
     int timeout_ms = options->timeout_ms ? (int)options->timeout_ms : DEFAULT_TIMEOUT_MS;
-    int fd = connect_any(address, options, deadline_ms(timeout_ms), error, error_size);
+    int64_t deadline = deadline_ms(timeout_ms);
+    int fd = connect_any(address, options->receive_buffer, deadline, error, error_size);
     if (fd < 0) return NULL;
     struct libaoi *c = mem_zalloc(sizeof *c);
     c->fd = fd;
     c->handlers = options->handlers;
     c->mirrored = options->mirror;
     c->quiet = options->no_ping;
+    c->keeps = options->resume;
+    c->lease_ms = options->lease_ms;
+    c->receive_buffer = options->receive_buffer;
+    snprintf(c->address, sizeof c->address, "%s", address);
+    snprintf(c->client_name, sizeof c->client_name, "%s", options->client_name ? options->client_name : "libaoi");
+    c->seq = c->answered = HELLO_SEQ;
     arena_init(&c->arena, ARENA_BYTES);
-    struct codec_client_frame hello = {.kind = CODEC_HELLO};
-    hello.u.hello.protocol_version = CODEC_PROTOCOL_VERSION;
-    hello.u.hello.client_name = options->client_name ? options->client_name : "libaoi";
-    int status = libaoi__await(c, libaoi__send_frame(c, &hello), timeout_ms);
+    int status = conn_join(c, false, deadline, timeout_ms);
     if (!status && c->welcome.max_frame_bytes < MIN_FRAME_BYTES)
         status = libaoi__fail(c, LIBAOI_EPROTOCOL, "max_frame_bytes of %u is too small for this client", c->welcome.max_frame_bytes);
     if (!status) return c;
@@ -543,6 +605,35 @@ struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error,
     if (status == LIBAOI_EREFUSED || c->refused_code) snprintf(error, error_size, "aoid at %s refused the connection: %s", address, c->error);
     libaoi_close(c);
     return NULL;
+}
+
+int libaoi_resume(struct libaoi *c, int timeout_ms)
+{
+    char error[sizeof c->error];
+    int64_t deadline = deadline_ms(timeout_ms);
+    if (!c->keeps) return libaoi__fail(c, LIBAOI_EINVAL, "libaoi_resume() needs the option `resume` of libaoi_connect()");
+    int fd = connect_any(c->address, c->receive_buffer, deadline, error, sizeof error);
+    if (fd < 0) return libaoi__fail(c, LIBAOI_ECLOSED, "%s", error);
+    close(c->fd);
+    c->fd = fd;
+    c->failed = c->closing_code = 0;
+    c->write_broken = false;
+    buf_clear(&c->in);
+    buf_clear(&c->out);
+    int status = conn_join(c, true, deadline, timeout_ms);
+    if (status) {
+        c->failed = LIBAOI_ECLOSED;
+        return status;
+    }
+    if (c->resumed) {
+        buf_append(&c->out, buf_data(&c->kept), buf_len(&c->kept));
+        c->sent_ms = now_ms();
+        conn_write(c);
+        return 1;
+    }
+    buf_clear(&c->kept);
+    c->answered = c->seq;
+    return 0;
 }
 
 int libaoi_bye(struct libaoi *c, int timeout_ms)
@@ -560,12 +651,13 @@ int libaoi_bye(struct libaoi *c, int timeout_ms)
     }
 }
 
-void libaoi_close(struct libaoi *c)
+void libaoi_abandon(struct libaoi *c)
 {
     if (!c) return;
     close(c->fd);
     buf_clear(&c->in);
     buf_clear(&c->out);
+    buf_clear(&c->kept);
     arena_clear(&c->arena);
     libaoi_batch_clear(&c->batch);
     libaoi_mirror_clear(&c->mirror);
@@ -573,4 +665,10 @@ void libaoi_close(struct libaoi *c)
     array_clear(&c->spaces);
     array_clear(&c->tiers);
     free(c);
+}
+
+void libaoi_close(struct libaoi *c)
+{
+    if (c && c->joined && !c->bye) conn_queue(c, &(struct codec_client_frame){.kind = CODEC_BYE});
+    libaoi_abandon(c);
 }

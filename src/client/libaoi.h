@@ -51,11 +51,11 @@ extern "C" {
 enum libaoi_status {
     LIBAOI_OK = 0,
     LIBAOI_ETIMEOUT = -1,  /* nothing wrong so far, but not in time */
-    LIBAOI_ECLOSED = -2,   /* the connection is gone; only libaoi_close() helps */
+    LIBAOI_ECLOSED = -2,   /* the connection is gone; only libaoi_resume() helps, or libaoi_close() */
     LIBAOI_EPROTOCOL = -3, /* the daemon said something that it must not; the connection is of no more use */
     LIBAOI_EREFUSED = -4,  /* the daemon answered with an Error: libaoi_refused_code() */
     LIBAOI_ETOOLARGE = -5, /* a payload or message that fits no frame; nothing was queued */
-    LIBAOI_EINVAL = -6,    /* update_tiers that are none; nothing was queued */
+    LIBAOI_EINVAL = -6,    /* update_tiers that are none, or a resume without the option; nothing was done */
 };
 
 /* Why the daemon refused something: enum Code of aoi.proto. */
@@ -209,6 +209,8 @@ struct libaoi_options {
     bool mirror;             /* keep the view of each player, and check every delta against the protocol */
     uint32_t receive_buffer; /* bytes of the socket's receive buffer; 0: the system's choice */
     bool no_ping;            /* do not ping by itself: see libaoi_poll() */
+    uint32_t lease_ms;       /* how long the session is to outlive a connection that breaks; 0: 10,000 */
+    bool resume;             /* keep what has not been answered, for libaoi_resume() */
     struct libaoi_handlers handlers;
 };
 
@@ -217,11 +219,20 @@ struct libaoi_welcome {
     char server_version[32];
     uint64_t session;
     uint32_t max_frame_bytes, max_payload, query_page, idle_timeout_ms;
+    uint32_t lease_ms; /* that the session got; 0: it ends with its connection */
 };
 
 /* Connects, says Hello and waits for the Welcome. NULL: error has a sentence that says what to do. */
 struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error, size_t error_size);
-void libaoi_close(struct libaoi *c); /* frees everything; the daemon sees the connection end. NULL is fine */
+/* Ends the session, and frees everything. Says Bye, as far as the socket takes it at once: see libaoi_bye() for more. NULL is fine. */
+void libaoi_close(struct libaoi *c);
+/* Frees everything, as if the process had died: the session goes on for its lease. */
+void libaoi_abandon(struct libaoi *c);
+/* After the connection broke (LIBAOI_ECLOSED, LIBAOI_EPROTOCOL), or to leave one that is as good as gone: connects anew to go on with the session. 1: as if nothing had happened;
+ * what was not answered is sent again, and answered, in its order, though the refusals of what was applied before are not known any more; the mirrors hold what they held until each
+ * player's full delta comes. 0: the lease was over. The session is a new one, nothing was sent again, the mirrors are empty: make everything anew. An error: nothing has changed, try again
+ * in a moment. */
+int libaoi_resume(struct libaoi *c, int timeout_ms);
 /* Sends what is queued, then Bye, and waits until the daemon has closed; still to be closed here. */
 int libaoi_bye(struct libaoi *c, int timeout_ms);
 

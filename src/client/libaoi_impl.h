@@ -21,6 +21,10 @@ struct libaoi {
     bool bye;          /* said; the close that follows is no failure */
     char error[320];
 
+    char address[300], client_name[100];
+    uint8_t resume_token[32];
+    size_t resume_token_len;
+    bool resumed; /* the last Welcome says so */
     struct libaoi_handlers handlers;
     struct libaoi_welcome welcome;
     struct libaoi_counters counters;
@@ -28,6 +32,11 @@ struct libaoi {
     bool quiet;      /* no pings of its own accord */
     int64_t sent_ms; /* when the last frame was queued */
     struct buf in, out;
+    struct buf kept; /* with the option `resume`: the frames that have not been answered, answered + 1 .. seq */
+    bool keeps;      /* that option */
+    bool joining;    /* Hello has not been answered */
+    bool joined;     /* it was answered by a Welcome */
+    uint32_t lease_ms, receive_buffer;
     uint64_t seq;      /* of the last frame sent */
     uint64_t answered; /* of the last frame answered: replies come in order */
     uint64_t refused;  /* of the last frame answered with an Error, 0: none */

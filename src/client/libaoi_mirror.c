@@ -14,6 +14,7 @@ struct libaoi_mirror_view {
     struct libaoi_view pub; /* pub.items is items.at */
     ARRAY(struct libaoi_item) items;
     struct idmap map;     /* id -> index in items */
+    bool lapsed;          /* deltas may have been lost */
     uint32_t next_part;   /* while pub.partial */
     bool full;            /* of the delta being received */
     enum section section; /* the furthest one that it has reached */
@@ -114,6 +115,15 @@ void libaoi_mirror_forget(struct libaoi_mirror *m, uint64_t space, uint64_t play
     if (w) mirror_drop(m, w);
 }
 
+void libaoi_mirror_lapse(struct libaoi_mirror *m)
+{
+    for (uint32_t i = 0; i < m->views.n; i++) {
+        if (!m->views.at[i]) continue;
+        m->views.at[i]->lapsed = true;
+        m->views.at[i]->pub.partial = false;
+    }
+}
+
 static struct libaoi_item *view_item(const struct libaoi_mirror_view *w, uint64_t id)
 {
     uint32_t i = id ? idmap_get(&w->map, id) : IDMAP_NONE;
@@ -155,9 +165,9 @@ static int check_order(struct libaoi_mirror_view *w, const struct libaoi_delta *
         if (d->full != w->full) return violation(v, "parts of one delta disagree about being full");
         if (d->closed) return violation(v, "closed in the middle of a delta");
     } else {
-        bool fresh = !w->pub.seq;
+        bool jump = (!w->pub.seq || w->lapsed) && (d->full || d->closed) && d->seq > w->pub.seq;
         if (d->part) return violation(v, "a delta begins with part 0");
-        if (d->seq != w->pub.seq + 1 && !(fresh && d->full && d->seq)) return violation(v, "expected delta %llu", (unsigned long long)w->pub.seq + 1);
+        if (w->lapsed ? !jump : d->seq != w->pub.seq + 1 && !jump) return violation(v, "expected delta %llu", (unsigned long long)w->pub.seq + 1);
         if (!d->closed && d->flush <= w->pub.flush)
             return violation(v, "flush %llu after %llu", (unsigned long long)d->flush, (unsigned long long)w->pub.flush);
         w->section = SECTION_LEAVES;
@@ -291,6 +301,7 @@ int libaoi_mirror_apply(struct libaoi_mirror *m, const struct libaoi_delta *d, c
         return 0;
     }
     if (d->full && d->part == 0) view_forget(w);
+    w->lapsed = false;
     w->pub.seq = d->seq;
     w->pub.flush = d->flush;
     w->pub.tag = d->tag;

@@ -25,6 +25,8 @@ void libaoi_mirror_clear(struct libaoi_mirror *m);
 const struct libaoi_view *libaoi_mirror_find(const struct libaoi_mirror *m, uint64_t space, uint64_t player); /* NULL: none */
 /* Another session has taken the player over: nobody tells us about it any more. */
 void libaoi_mirror_forget(struct libaoi_mirror *m, uint64_t space, uint64_t player);
+/* The session was resumed: the next delta of each view is a full one, or closed, whatever its number. */
+void libaoi_mirror_lapse(struct libaoi_mirror *m);
 /* Applies one part of a delta. 0, or -1 if no daemon may say this after what it said before: why[] has a sentence, and the view is not to be trusted any more. */
 int libaoi_mirror_apply(struct libaoi_mirror *m, const struct libaoi_delta *delta, char *why, size_t why_size);
 

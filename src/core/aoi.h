@@ -167,7 +167,9 @@ struct aoi_sink {
     /* Entities of the owner that came to be observed or unobserved: in the view of a player that is not subscribed to them. Called at the end of a flush, at most
      * once an owner; false: not now (its connection is full), the differences are kept for the next flush. NULL: nobody wants to know. */
     bool (*observed)(void *ctx, aoi_owner owner, uint64_t space, const uint64_t *id, const bool *observed, size_t n);
-    /* The owner lost an entity (or else a player) to another one, by ADOPT or take_over. NULL: nobody wants to know. */
+    /* Whether taker may take what is the owner's though it was not released, and the owner is not away: say, because both are one and the same to the caller. NULL: never. */
+    bool (*may_take)(void *ctx, aoi_owner taker, aoi_owner owner);
+    /* The owner lost an entity (or else a player) to another one, by ADOPT, UPSERT or take_over. NULL: nobody wants to know. */
     void (*lost)(void *ctx, aoi_owner owner, uint64_t space, bool is_player, uint64_t id);
 };
 
@@ -222,12 +224,17 @@ void aoi_world_on_change(struct aoi_world *world, void (*fn)(void *ctx, struct a
 /* An owner has gone: removes its entities, players (with a closed delta; pass tell = false where nobody is left to read it) and spaces; persistent
  * spaces stay and become the configuration's in all but name: owner 0, and an admin may destroy them. */
 void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell);
+/* An owner cannot be reached any more, but has not ended. While it is away its players are passed over by flushes, at no cost and without pending work, they observe nothing,
+ * nobody is told of what is observed of its entities, and others may take what it owns. Back again, each of its players gets a full delta, and what is observed of its
+ * entities is restated, what is not observed included. */
+void aoi_owner_away(struct aoi_world *world, aoi_owner owner, bool away);
 
 /* ------------------------------------------------------------------------------------------------------------- entities
  * All: AOI_EINVAL for id 0, AOI_ENOENTITY, AOI_EOWNER. */
 
-/* NEW, UPSERT: AOI_EINVAL, AOI_EBOUNDS, AOI_EDUPENTITY, AOI_EOWNER (UPSERT of another's), AOI_ELIMIT. ADOPT takes over an entity that was released (to anybody, or to
- * this owner), as it is; of the argument only the id counts. AOI_ENOENTITY, AOI_EOWNER. One's own is fine. */
+/* NEW, UPSERT: AOI_EINVAL, AOI_EBOUNDS, AOI_EDUPENTITY, AOI_EOWNER (UPSERT of another's who is not away), AOI_ELIMIT. ADOPT takes over an entity that was released (to
+ * anybody, or to this owner), of which the owner is away, or that the sink's may_take allows, as it is; of the argument only the id counts. AOI_ENOENTITY, AOI_EOWNER.
+ * One's own is fine. */
 int aoi_entity_add(struct aoi_space *space, aoi_owner owner, enum aoi_add_mode mode, const struct aoi_entity *entity);
 /* extra NULL: unchanged. AOI_EINVAL, AOI_EBOUNDS. */
 int aoi_entity_move(struct aoi_space *space, aoi_owner owner, uint64_t id, const float pos[3], const uint32_t *extra);
@@ -254,7 +261,7 @@ struct aoi_player_settings {
     float leave_margin;
     uint32_t max_enter_per_flush;
     bool presence_only; /* no updates of position and extra; switching it off makes the next delta full */
-    bool take_over;     /* of another's player that was released; its next delta is full */
+    bool take_over;     /* of another's player, as ADOPT takes entities; its next delta is full */
 };
 /* Opens a player or replaces the settings of one's own. AOI_EINVAL, AOI_ELIMIT. */
 int aoi_player_open(struct aoi_space *space, aoi_owner owner, uint64_t player, const struct aoi_player_settings *settings);

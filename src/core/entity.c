@@ -387,6 +387,7 @@ static void set_report(struct aoi_space *space, uint32_t slot, bool report)
     struct aoi__cold *c = &space->cold[slot];
     if (report == ((c->flags & AOI__REPORT) != 0)) return;
     c->flags = (c->flags & ~(uint32_t)(AOI__REPORT | AOI__OBSERVED)) | (report ? AOI__REPORT : 0);
+    space->away_stale = true; /* it was not counted there */
     if (report) aoi__observe_check(space, slot);
 }
 
@@ -438,7 +439,7 @@ static void change_owner(struct aoi_space *space, uint32_t slot, aoi_owner owner
     owner_unlink(space, slot);
     space->own[slot].owner = owner;
     owner_link(space, slot);
-    c->flags &= ~(uint32_t)AOI__OBSERVED; /* restated to the new owner */
+    c->flags &= ~(uint32_t)(AOI__OBSERVED | AOI__RESTATE); /* the new owner knows nothing yet */
     if (c->flags & AOI__REPORT) aoi__observe_check(space, slot);
 }
 
@@ -448,7 +449,7 @@ static int adopt(struct aoi_space *space, aoi_owner owner, uint64_t id)
     if (slot == AOI__NONE) return AOI_ENOENTITY;
     if (space->own[slot].owner != owner) {
         uint32_t to = idmap_get(&space->released, id);
-        if (to == IDMAP_NONE || (to != 0 && to != owner)) return AOI_EOWNER;
+        if ((to == IDMAP_NONE || (to != 0 && to != owner)) && !aoi__may_take(space, owner, space->own[slot].owner)) return AOI_EOWNER;
     }
     change_owner(space, slot, owner);
     return AOI_OK;
@@ -477,7 +478,10 @@ int aoi_entity_add(struct aoi_space *space, aoi_owner owner, enum aoi_add_mode m
         return AOI_OK;
     }
     if (mode == AOI_ADD_NEW) return AOI_EDUPENTITY;
-    if (space->own[slot].owner != owner) return AOI_EOWNER;
+    if (space->own[slot].owner != owner) {
+        if (!aoi__away(space, space->own[slot].owner)) return AOI_EOWNER;
+        change_owner(space, slot, owner);
+    }
     set_payload(space, slot, e.payload, e.payload_len);
     set_layers(space, slot, e.layers);
     set_radius(space, slot, e.radius);

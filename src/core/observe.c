@@ -12,6 +12,35 @@ void aoi__observe_check(struct aoi_space *space, uint32_t slot)
     *array_add(&space->observe_check) = slot;
 }
 
+void aoi__observe_restate(struct aoi_space *space, uint32_t slot)
+{
+    space->cold[slot].flags |= AOI__RESTATE;
+    aoi__observe_check(space, slot);
+}
+
+void aoi__observe_away(struct aoi_space *space, const struct aoi__player *player)
+{
+    space->away_stale = true;
+    for (uint32_t i = 0; i < player->told.n; i++) {
+        uint32_t slot = player->told.at[i] & AOI__TOLD_SLOT;
+        if (space->cold[slot].flags & AOI__REPORT) aoi__observe_check(space, slot);
+    }
+}
+
+/* Views of players that are away do not change, so that this is done once each time that one goes, or comes back. */
+static void count_away(struct aoi_space *space)
+{
+    idmap_clear(&space->away_told);
+    space->away_stale = false;
+    for (uint32_t i = 0; i < space->players.n && space->away_n > 0; i++) {
+        const struct aoi__player *p = &space->players.at[i];
+        for (uint32_t k = 0; k < p->told.n && p->away; k++) {
+            uint32_t slot = p->told.at[k] & AOI__TOLD_SLOT, n = idmap_get(&space->away_told, (uint64_t)slot + 1);
+            if (space->cold[slot].flags & AOI__REPORT) idmap_put(&space->away_told, (uint64_t)slot + 1, n == IDMAP_NONE ? 1 : n + 1);
+        }
+    }
+}
+
 static bool holds(const struct aoi__player *p, uint32_t slot)
 {
     for (uint32_t i = 0; i < p->told.n; i++)
@@ -21,10 +50,15 @@ static bool holds(const struct aoi__player *p, uint32_t slot)
 
 static bool is_observed(const struct aoi_space *space, uint32_t slot)
 {
+    uint32_t away = space->away_n > 0 ? idmap_get(&space->away_told, (uint64_t)slot + 1) : IDMAP_NONE;
     uint32_t strangers = space->cold[slot].told, watch = space->own[slot].watch;
+    if (away != IDMAP_NONE) strangers -= away;
     if (watch == AOI__NONE) return strangers > 0;
     const struct aoi__watch *w = &space->watches.at[watch];
-    for (uint32_t i = 0; i < w->viewers.n && strangers > 0; i++) strangers -= holds(&space->players.at[w->viewers.at[i].player], slot);
+    for (uint32_t i = 0; i < w->viewers.n && strangers > 0; i++) {
+        const struct aoi__player *p = &space->players.at[w->viewers.at[i].player];
+        strangers -= !p->away && holds(p, slot);
+    }
     return strangers > 0;
 }
 
@@ -43,24 +77,30 @@ static bool tell_owner(struct aoi_space *space, uint32_t from, uint32_t to)
     space->report_id.n = space->report_observed.n = 0;
     for (uint32_t i = from; i < to; i++) {
         *array_add(&space->report_id) = space->hot[r[i].slot].id;
-        *array_add(&space->report_observed) = !(space->cold[r[i].slot].flags & AOI__OBSERVED);
+        *array_add(&space->report_observed) = r[i].observed;
     }
     bool took = sink->observed == NULL ||
                 sink->observed(sink->ctx, r[from].owner, space->id, space->report_id.at, space->report_observed.at, to - from);
-    for (uint32_t i = from; i < to && took; i++) space->cold[r[i].slot].flags ^= AOI__OBSERVED;
+    for (uint32_t i = from; i < to && took; i++) {
+        uint32_t *flags = &space->cold[r[i].slot].flags;
+        *flags = (*flags & ~(uint32_t)(AOI__OBSERVED | AOI__RESTATE)) | (r[i].observed ? AOI__OBSERVED : 0);
+    }
     return took;
 }
 
 bool aoi__observe_tell(struct aoi_space *space)
 {
     space->reports.n = 0;
+    if (space->away_stale && space->observe_check.n > 0) count_away(space);
     for (uint32_t i = 0; i < space->observe_check.n; i++) {
         uint32_t slot = space->observe_check.at[i];
         struct aoi__cold *c = &space->cold[slot];
         if (!(c->flags & AOI__OBSERVE_CHECK)) continue; /* removed, or stood there twice */
         c->flags &= ~(uint32_t)AOI__OBSERVE_CHECK;
-        if (!(c->flags & AOI__REPORT) || is_observed(space, slot) == ((c->flags & AOI__OBSERVED) != 0)) continue;
-        *array_add(&space->reports) = (struct aoi__report){.owner = space->own[slot].owner, .slot = slot};
+        if (!(c->flags & AOI__REPORT) || aoi__away(space, space->own[slot].owner)) continue; /* away: it is restated when its owner is back */
+        bool observed = is_observed(space, slot);
+        if (observed == ((c->flags & AOI__OBSERVED) != 0) && !(c->flags & AOI__RESTATE)) continue;
+        *array_add(&space->reports) = (struct aoi__report){.owner = space->own[slot].owner, .slot = slot, .observed = observed};
     }
     space->observe_check.n = 0;
     if (space->reports.n > 1) qsort(space->reports.at, space->reports.n, sizeof *space->reports.at, by_owner);

@@ -177,12 +177,25 @@ static uint32_t known_or_new(struct aoi_space *space, aoi_owner owner, uint64_t 
     return player;
 }
 
-/* Another owner's player changes hands, if it was released to this one or to anybody. */
+void aoi__player_away(struct aoi_space *space, uint32_t player, bool away)
+{
+    struct aoi__player *p = &space->players.at[player];
+    if (p->away == away) return;
+    p->away = away;
+    space->away_n += away ? 1 : UINT32_MAX;
+    aoi__observe_away(space, p);
+    if (away) return;
+    p->full = true;
+    aoi__player_dirty(space, player);
+}
+
+/* Another owner's player changes hands, if it was released to this one or to anybody, or if it may be taken without that. */
 static int take_over(struct aoi_space *space, aoi_owner owner, uint32_t player)
 {
     struct aoi__player *p = &space->players.at[player];
     const struct aoi_sink *sink = &space->world->sink;
-    if (p->released_to != 0 && p->released_to != owner) return AOI_EOWNER;
+    if (p->released_to != 0 && p->released_to != owner && !aoi__may_take(space, owner, p->owner)) return AOI_EOWNER;
+    aoi__player_away(space, player, false);
     if (sink->lost != NULL) sink->lost(sink->ctx, p->owner, space->id, true, p->id);
     owner_unlink(space, player);
     p->owner = owner;
@@ -319,6 +332,7 @@ void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell)
                                   .messages_lost = p->lost};
         sink->deliver(sink->ctx, &delta);
     }
+    aoi__player_away(space, player, false);
     while (p->units.n > 0) end_subscription(space, player, p->units.n - 1);
     clear_viewport(space, player);
     for (uint32_t i = 0; i < p->told.n; i++) aoi__slot_untold(space, p->told.at[i] & AOI__TOLD_SLOT);

@@ -64,6 +64,7 @@ void aoi__space_free(struct aoi_space *space)
     idmap_clear(&space->player_map);
     array_clear(&space->dirty);
     array_clear(&space->owned);
+    idmap_clear(&space->away_told);
     idmap_clear(&space->owned_map);
     free(space);
 }
@@ -109,6 +110,29 @@ struct aoi__owned *aoi__owned(struct aoi_space *space, aoi_owner owner)
         aoi__present(space->world, owner, space->id);
     }
     return &space->owned.at[i];
+}
+
+bool aoi__away(const struct aoi_space *space, aoi_owner owner)
+{
+    uint32_t i = idmap_get(&space->owned_map, (uint64_t)owner + 1);
+    return i != IDMAP_NONE && space->owned.at[i].away;
+}
+
+bool aoi__may_take(const struct aoi_space *space, aoi_owner taker, aoi_owner owner)
+{
+    const struct aoi_sink *sink = &space->world->sink;
+    return aoi__away(space, owner) || (sink->may_take != NULL && sink->may_take(sink->ctx, taker, owner));
+}
+
+void aoi__space_owner_away(struct aoi_space *space, aoi_owner owner, bool away)
+{
+    uint32_t i = idmap_get(&space->owned_map, (uint64_t)owner + 1);
+    if (i == IDMAP_NONE || space->owned.at[i].away == away) return;
+    const struct aoi__owned *owned = &space->owned.at[i];
+    space->owned.at[i].away = away;
+    for (uint32_t p = owned->players; p != AOI__NONE; p = space->players.at[p].owner_next) aoi__player_away(space, p, away);
+    for (uint32_t s = owned->entities; s != AOI__NONE && !away; s = space->cold[s].owner_next)
+        if (space->cold[s].flags & AOI__REPORT) aoi__observe_restate(space, s);
 }
 
 /* What was released to an owner that is gone is released to nobody. */

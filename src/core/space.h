@@ -25,13 +25,14 @@ struct aoi__blob {
 
 /* aoi__cold.flags */
 enum {
-    AOI__LARGE = 1,         /* its appeal is not 0: it stands in space->large instead of the index */
-    AOI__SHOWN = 2,         /* some player has a SHOW override for it */
-    AOI__RELEASED = 4,      /* in space->released */
-    AOI__PUBLISHED = 8,     /* some message of this window is from it */
-    AOI__REPORT = 16,       /* report_observed */
-    AOI__OBSERVED = 32,     /* its owner was told that it is observed */
-    AOI__OBSERVE_CHECK = 64 /* in space->observe_check */
+    AOI__LARGE = 1,          /* its appeal is not 0: it stands in space->large instead of the index */
+    AOI__SHOWN = 2,          /* some player has a SHOW override for it */
+    AOI__RELEASED = 4,       /* in space->released */
+    AOI__PUBLISHED = 8,      /* some message of this window is from it */
+    AOI__REPORT = 16,        /* report_observed */
+    AOI__OBSERVED = 32,      /* its owner was told that it is observed */
+    AOI__OBSERVE_CHECK = 64, /* in space->observe_check */
+    AOI__RESTATE = 128       /* its owner is to be told whether it is observed, whatever it was told */
 };
 
 struct aoi__cold {
@@ -102,6 +103,7 @@ struct aoi__player {
     uint32_t post, post_last; /* its messages in space->posts while a flush runs; AOI__NONE: none */
     bool full;                /* the next delta is to be full */
     bool skipped;             /* the last flush that would have served it skipped it */
+    bool away;                /* its owner is; then it is neither served nor observes anything */
     float reach;              /* how far max_view reached lately, and some more: see view.c; 0: it has not limited */
     bool staying;             /* min_stay_ms alone keeps something in its view, which may be anywhere */
     ARRAY(struct aoi__unit) units;
@@ -132,6 +134,7 @@ struct aoi__post {
 struct aoi__report {
     aoi_owner owner;
     uint32_t slot;
+    bool observed;
 };
 
 /* Players that have a SHOW override for an id. */
@@ -144,6 +147,7 @@ struct aoi__shown {
 struct aoi__owned {
     aoi_owner owner;
     uint32_t entities, players; /* first slot, AOI__NONE: none */
+    bool away;
 };
 
 /* An open flush is paused between two of its steps: then nothing may change. */
@@ -204,6 +208,9 @@ struct aoi_space {
     ARRAY(struct aoi__report) reports; /* scratch of observe.c, like the two below */
     ARRAY(uint64_t) report_id;
     ARRAY(bool) report_observed;
+    uint32_t away_n;        /* players that are away */
+    struct idmap away_told; /* slot + 1 -> how many of them were told of it; only of entities with AOI__REPORT */
+    bool away_stale;        /* away_told has to be made anew before it is used */
 
     ARRAY(struct aoi__owned) owned;
     struct idmap owned_map; /* owner -> index in owned */
@@ -319,6 +326,10 @@ void aoi__present(struct aoi_world *world, aoi_owner owner, uint64_t space); /* 
 struct aoi_space *aoi__space_new(struct aoi_world *world, aoi_owner owner, uint64_t id, const struct aoi_settings *settings);
 void aoi__space_free(struct aoi_space *space);
 struct aoi__owned *aoi__owned(struct aoi_space *space, aoi_owner owner); /* made if it is not there */
+bool aoi__away(const struct aoi_space *space, aoi_owner owner);
+/* Whether taker may take what is the owner's and was not released. */
+bool aoi__may_take(const struct aoi_space *space, aoi_owner taker, aoi_owner owner);
+void aoi__space_owner_away(struct aoi_space *space, aoi_owner owner, bool away);
 /* Removes what the owner has here. */
 void aoi__space_owner_end(struct aoi_space *space, aoi_owner owner, bool tell);
 
@@ -340,6 +351,7 @@ void aoi__blob_free(struct aoi_space *space, struct aoi__blob *blob);
 
 /* player.c */
 void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell);
+void aoi__player_away(struct aoi_space *space, uint32_t player, bool away);
 void aoi__unit_gone(struct aoi_space *space, uint32_t watch); /* its entity is removed: ends its subscriptions */
 void aoi__watch_place(struct aoi_space *space,
                       uint32_t watch); /* its unit moved or changed its radius, its viewport is another: sets its boxes anew, tells the index */
@@ -365,8 +377,11 @@ void aoi__messages_clear(struct aoi_space *space); /* a flush ends */
 void aoi__publisher_gone(struct aoi_space *space, uint32_t slot);
 
 /* observe.c */
-void aoi__observe_check(struct aoi_space *space, uint32_t slot); /* it may have come to be observed, or unobserved */
-bool aoi__observe_tell(struct aoi_space *space);                 /* a flush ends; true: some could not be told yet */
+void aoi__observe_check(struct aoi_space *space, uint32_t slot);   /* it may have come to be observed, or unobserved */
+void aoi__observe_restate(struct aoi_space *space, uint32_t slot); /* its owner is told anew, whatever it was told */
+/* A player came to be away, or is no longer: whom does it observe? */
+void aoi__observe_away(struct aoi_space *space, const struct aoi__player *player);
+bool aoi__observe_tell(struct aoi_space *space); /* a flush ends; true: some could not be told yet */
 
 /* view.c */
 struct aoi__scratch *aoi__scratch_new(void);

@@ -63,7 +63,7 @@ static uint64_t validate_player(const struct aoi_space *space, uint32_t player, 
         uint32_t slot = p->told.at[i] & AOI__TOLD_SLOT;
         CHECK(slot < space->slot_n);
         told[slot]++;
-        if (p->told.at[i] & ~AOI__TOLD_SLOT || !aoi__alive(space, slot)) CHECK(space->changed);
+        if (p->told.at[i] & ~AOI__TOLD_SLOT || !aoi__alive(space, slot)) CHECK(space->changed || p->away);
     }
     for (uint32_t i = 0; i < p->overrides.n; i++) {
         uint32_t slot = aoi__entity_slot(space, p->overrides.at[i].id), shown = idmap_get(&space->shown_map, p->overrides.at[i].id);
@@ -71,7 +71,7 @@ static uint64_t validate_player(const struct aoi_space *space, uint32_t player, 
         CHECK(shown < space->shown.n && space->shown.at[shown].id == p->overrides.at[i].id);
         if (slot != AOI__NONE) CHECK(space->cold[slot].flags & AOI__SHOWN);
     }
-    if (p->full) CHECK(space->changed && (space->dirty.at[player / 64] >> player % 64 & 1));
+    if (p->full && !p->away) CHECK(space->changed && (space->dirty.at[player / 64] >> player % 64 & 1));
     return p->units.n + (p->viewport != AOI__NONE);
 }
 
@@ -92,6 +92,7 @@ static void validate_watch(const struct aoi_space *space, const struct aoi__watc
 static void validate_players(const struct aoi_space *space)
 {
     uint32_t players = 0, *told = mem_zalloc(((size_t)space->slot_n + 1) * sizeof *told);
+    uint32_t away = 0;
     uint64_t watching = 0, watched = 0, pairs = 0;
     for (uint32_t p = 0; p < space->players.n; p++) {
         if (space->players.at[p].id == 0) {
@@ -99,10 +100,11 @@ static void validate_players(const struct aoi_space *space)
             continue;
         }
         players++;
+        away += space->players.at[p].away;
         watching += validate_player(space, p, told);
         pairs += space->players.at[p].told.n;
     }
-    CHECK(players == space->player_n && players == space->player_map.n && pairs == space->stats.pairs);
+    CHECK(away == space->away_n && players == space->player_n && players == space->player_map.n && pairs == space->stats.pairs);
     for (uint32_t s = 0; s < space->slot_n; s++) CHECK(told[s] == space->cold[s].told);
     free(told);
     for (uint32_t w = 0; w < space->watches.n; w++) {
@@ -123,7 +125,8 @@ static void validate_owned(const struct aoi_space *space)
         for (uint32_t s = o->entities, prev = AOI__NONE; s != AOI__NONE; prev = s, s = space->cold[s].owner_next, entities++)
             CHECK(aoi__alive(space, s) && space->own[s].owner == o->owner && space->cold[s].owner_prev == prev && entities <= space->entity_n);
         for (uint32_t p = o->players, prev = AOI__NONE; p != AOI__NONE; prev = p, p = space->players.at[p].owner_next, players++)
-            CHECK(space->players.at[p].owner == o->owner && space->players.at[p].owner_prev == prev && players <= space->player_n);
+            CHECK(space->players.at[p].away == o->away && space->players.at[p].owner == o->owner && space->players.at[p].owner_prev == prev &&
+                  players <= space->player_n);
     }
     CHECK(entities == space->entity_n && players == space->player_n);
 }

@@ -133,6 +133,17 @@ void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell)
     array_clear(&gone.spaces);
 }
 
+void aoi_owner_away(struct aoi_world *world, aoi_owner owner, bool away)
+{
+    uint32_t i = idmap_get(&world->presence_map, (uint64_t)owner + 1);
+    if (i == IDMAP_NONE) return;
+    const struct aoi__presence *here = &world->presences.at[i];
+    for (uint32_t k = 0; k < here->spaces.n; k++) {
+        struct aoi_space *space = aoi_space_find(world, here->spaces.at[k]);
+        if (space != NULL) aoi__space_owner_away(space, owner, away);
+    }
+}
+
 void aoi_world_on_change(struct aoi_world *world, void (*fn)(void *ctx, struct aoi_space *space), void *ctx)
 {
     world->on_change = fn;

@@ -320,6 +320,10 @@ static const struct option options[] = {
     {"server", "drain_timeout_ms", parse_count, AT(drain_timeout_ms), "5000", 0, DAY_MS, "How long SIGTERM waits for slow readers at most."},
 
     {"limits", "max_connections", parse_count, AT(max_connections), "1024", 1, 1e6, "Lowered, with a warning, to fit the limit of open files."},
+    {"limits", "max_sessions", parse_count, AT(max_sessions), "4096", 1, 1e6,
+     "Sessions, those included that have lost their connection and whose lease runs."},
+    {"limits", "max_lease_ms", parse_count, AT(max_lease_ms), "300000", 0, DAY_MS,
+     "The longest lease, for which a session outlives its connection; 0: it ends with it."},
     {"limits", "max_frame_bytes", parse_bytes, AT(max_frame_bytes), "1MiB", 8 * KIB, 64 * MIB, "The largest frame in either direction."},
     {"limits", "max_spaces", parse_count, AT(max_spaces), "65536", 1, 1e7, "Spaces of the daemon."},
     {"limits", "max_entities", parse_count, AT(max_entities), "1000000", 1, 1e8, "Entities of a space."},

@@ -129,7 +129,7 @@ static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, b
     uint64_t end_ns = uv_hrtime() + server_turn_ns(conn->server), out_most = outbox_bytes(&session->out) + TURN_OUT_BYTES;
     size_t used = 0;
     conn->held_by = 0;
-    while (used < len && session->state != SESSION_CLOSING && !blocked(conn)) {
+    while (used < len && session->state != SESSION_CLOSING && (session->state == SESSION_BROKEN || !blocked(conn))) {
         struct frame frame;
         if (session->state == SESSION_HELLO_WAIT && speaks_http(data, len)) {
             session_send_error(&conn->server->sessions, session, 0, CODEC_MALFORMED, "this is no HTTP server: see aoi.proto for what aoid speaks");
@@ -143,8 +143,12 @@ static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, b
             session_close(&conn->server->sessions, session, CLOSE_TOO_LARGE);
             break;
         }
-        conn->held_by = dispatch_frame(&conn->server->dispatch, session, data + used + frame.header_len, frame.body_len);
-        if (conn->held_by != 0) break;
+        uint64_t wait = dispatch_frame(&conn->server->dispatch, session, data + used + frame.header_len, frame.body_len);
+        if (wait == DISPATCH_AGAIN)
+            *more = true;
+        else
+            conn->held_by = wait;
+        if (wait != 0) break;
         used += frame.header_len + frame.body_len;
         if (outbox_bytes(&session->out) > out_most || uv_hrtime() > end_ns) {
             *more = used < len;
@@ -179,8 +183,13 @@ static void take_input(struct conn *conn, const char *data, size_t len, bool mor
         buf_shrink(in, 0);
     else if (conn->frame_ms == 0)
         conn->frame_ms = now_ms(conn);
+    bool broken = conn->session.state == SESSION_BROKEN;
+    if (broken) session_touch(&conn->server->sessions, &conn->session);
     if (conn->held_by != 0) conn->server->holds = true;
-    set_input(conn, conn->held_by != 0 ? INPUT_HELD : outbox_full(&conn->session.out) ? INPUT_PAUSED : more ? INPUT_WAITING : INPUT_READING);
+    set_input(conn, conn->held_by != 0                           ? INPUT_HELD
+                    : outbox_full(&conn->session.out) && !broken ? INPUT_PAUSED
+                    : more                                       ? INPUT_WAITING
+                                                                 : INPUT_READING);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -224,10 +233,7 @@ static void on_written(struct outbox *outbox, int status)
     struct session *session = (struct session *)((char *)outbox - offsetof(struct session, out));
     struct conn *conn = conn_of_session(session);
     if (conn->dropped) return;
-    if (status != 0) {
-        session_close(&conn->server->sessions, session, CLOSE_IO);
-        conn_drop(conn);
-    }
+    if (status != 0) session_close(&conn->server->sessions, session, CLOSE_IO);
     session_touch(&conn->server->sessions, session);
     server_settle(conn->server);
 }
@@ -254,36 +260,38 @@ void conn_drop(struct conn *conn)
 {
     struct server *server = conn->server;
     if (conn->dropped) return;
-    CHECK(conn->session.state == SESSION_CLOSING);
+    CHECK(conn->session.state == SESSION_CLOSING && conn->ended);
     conn->dropped = true;
     forget_waiting(conn);
     struct conn *last = server->conns.at[server->conns.n - 1];
     last->at = conn->at;
     array_swap_remove(&server->conns, conn->at);
     if (conn->refused) server->refused--;
-    if (server->conns.n == 0) uv_timer_stop(&server->tick);
     uv_close(&conn->stream.handle, on_closed);
 }
 
-/* For now a session is its connection: what it owns goes with it. While draining nothing goes, for nobody is to see anything leave. */
+/* The connection lets go of its session, which ends with Bye, or where there are no leases. While draining nothing ends, for nobody is to see anything leave. */
 static void end_session(struct conn *conn)
 {
     struct server *server = conn->server;
+    struct standing *standing = conn->session.standing;
     conn->ended = true;
     conn->closing_ms = uv_now(server->loop);
     buf_clear(&conn->in);
-    if (conn->session.owner != 0 && !server->draining) {
-        flusher_finish(&server->flusher, NULL);
-        aoi_owner_end(server->world, conn->session.owner, true);
+    if (standing == NULL) return;
+    flusher_finish(&server->flusher, NULL);
+    if (server->draining || (conn->session.reason != CLOSE_BYE && standing->lease_ms > 0)) {
+        sessions_leave(&server->sessions, standing, now_ms(conn) + standing->lease_ms);
+    } else {
+        sessions_end(&server->sessions, standing);
         deliver_waiting(&server->deliver);
     }
-    session_release(&server->sessions, &conn->session, server->draining);
 }
 
 static bool waits_to_close(const struct conn *conn)
 {
     enum close_reason reason = conn->session.reason;
-    return reason != CLOSE_IO && reason != CLOSE_OUT_HARD && reason != CLOSE_OUT_SOFT &&
+    return reason != CLOSE_IO && reason != CLOSE_OUT_HARD && reason != CLOSE_OUT_SOFT && reason != CLOSE_RESUMED &&
            !(conn->refused && conn->server->refused > SERVER_REFUSED_MAX);
 }
 
@@ -315,27 +323,50 @@ static void log_close(const struct conn *conn)
              session_reason_name(session->reason), (unsigned long long)outbox_bytes(&session->out));
 }
 
+/* Nothing more will be sent. What has come whole is applied, and where writing failed, what the peer sent before it went is still read. */
+static void settle_broken(struct conn *conn)
+{
+    if (conn->closing_ms == 0) conn->closing_ms = uv_now(conn->server->loop);
+    outbox_abandon(&conn->session.out);
+    if (conn->input == INPUT_PAUSED) set_input(conn, INPUT_WAITING);
+    if (conn->input == INPUT_WAITING || conn->input == INPUT_HELD || (conn->session.reason == CLOSE_IO && !conn->peer_closed)) return;
+    session_finish(&conn->server->sessions, &conn->session);
+}
+
+/* Writes what is there and what is owed, as far as the kernel takes it. */
+static void settle_outbox(struct conn *conn)
+{
+    struct session *session = &conn->session;
+    int status;
+    do status = outbox_flush(&session->out);
+    while (status == 0 && deliver_owed(&conn->server->deliver, session));
+    if (status == 0) return;
+    session_close(&conn->server->sessions, session, CLOSE_IO);
+    outbox_abandon(&session->out);
+}
+
+static void settle_open(struct conn *conn)
+{
+    bool full = outbox_full(&conn->session.out);
+    if (!full) conn->soft_ms = 0;
+    if (full && conn->soft_ms == 0) conn->soft_ms = now_ms(conn);
+    if (full && conn->input == INPUT_READING) set_input(conn, INPUT_PAUSED);
+    if (!full && conn->input == INPUT_PAUSED) set_input(conn, INPUT_WAITING);
+}
+
 void conn_settle(struct conn *conn)
 {
     struct session *session = &conn->session;
-    struct server *server = conn->server;
-    bool ends = session->state == SESSION_CLOSING && !conn->ended;
-    if (ends) end_session(conn);
-    int status = conn->dropped ? 0 : outbox_flush(&session->out);
-    if (ends) log_close(conn);
     if (conn->dropped) return;
-    if (status < 0) {
-        session_close(&server->sessions, session, CLOSE_IO);
-        conn_drop(conn);
-        return;
+    if (session->state != SESSION_BROKEN) settle_outbox(conn);
+    if (session->state == SESSION_BROKEN) settle_broken(conn);
+    if (session->state == SESSION_CLOSING && !conn->ended) {
+        end_session(conn);
+        log_close(conn);
     }
-    if (session->state != SESSION_CLOSING) {
-        bool full = outbox_full(&session->out);
-        if (!full) conn->soft_ms = 0;
-        if (full && conn->soft_ms == 0) conn->soft_ms = now_ms(conn);
-        if (full && conn->input == INPUT_READING) set_input(conn, INPUT_PAUSED);
-        if (!full && conn->input == INPUT_PAUSED) set_input(conn, INPUT_WAITING);
-    } else if (!waits_to_close(conn)) {
+    if (session->state < SESSION_BROKEN) settle_open(conn);
+    if (session->state != SESSION_CLOSING) return;
+    if (!waits_to_close(conn)) {
         conn_drop(conn);
     } else {
         if (conn->input != INPUT_READING) set_input(conn, INPUT_READING);
@@ -380,6 +411,11 @@ void conn_tick(struct conn *conn)
         return;
     }
     if (conn->session.state == SESSION_DENIED && --conn->session.denied_ticks == 0) reason = CLOSE_TOKEN;
+    if (conn->session.state == SESSION_BROKEN) { /* its last words come soon or never */
+        if (conn->input == INPUT_READING && uv_now(server->loop) - conn->closing_ms >= CLOSE_WAIT_MS)
+            session_finish(&server->sessions, &conn->session);
+        return;
+    }
     if (conn->soft_ms != 0 && clock_ms >= conn->soft_ms + config->out_soft_ms) reason = CLOSE_OUT_SOFT;
     if (conn->input == INPUT_READING) {
         if (config->idle_timeout_ms > 0 && clock_ms >= conn->input_ms + config->idle_timeout_ms) reason = CLOSE_IDLE_TIMEOUT;
@@ -417,7 +453,7 @@ void conn_accept(struct server *server, union stream *listener)
     if (conn->refused) server->refused++;
     server->metrics.accepted++;
     server->metrics.connections++;
-    if (server->conns.n == 1) server_start_tick(server);
+    server_start_tick(server);
     conn->opened_ms = conn->input_ms = now_ms(conn);
 
     char why[160];

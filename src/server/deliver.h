@@ -3,30 +3,28 @@
 #define AOI_SERVER_DELIVER_H
 
 #include "core/aoi.h"
-#include "server/session.h"
-
-/* An entity, or else a player, that an owner lost to another. */
-struct deliver_lost {
-    aoi_owner owner;
-    bool is_player;
-    uint64_t space, id;
-};
+#include "server/sessions.h"
 
 struct deliver {
     struct sessions *sessions;
     size_t max_frame_bytes;
-    /* Last deltas of players that ended, and what was lost: they go out by deliver_waiting(), when what they answer to has been acknowledged. */
-    ARRAY(struct aoi_delta) closed;
-    ARRAY(struct deliver_lost) lost;
-    ARRAY(uint64_t) ids; /* of the frame that is made */
+    ARRAY(aoi_owner) owing; /* sessions to which something has come to be owed since deliver_waiting() */
+    ARRAY(uint64_t) ids;    /* of the frame that is made */
 };
 
 void deliver_init(struct deliver *deliver, struct sessions *sessions, size_t max_frame_bytes);
 void deliver_clear(struct deliver *deliver);
 struct aoi_sink deliver_sink(struct deliver *deliver);
 
-/* Sends the closed deltas and the Lost frames that wait: right after the Ack of the batch that ended the players or took something over, or before the deltas
- * of a Flush in it. */
+/* Sends the closed deltas and the Lost frames that have come up: right after the Ack of the batch that ended the players or took something over, or before the deltas
+ * of a Flush in it. What a connection has no room for, or has no connection, is kept: see deliver_owed(). */
 void deliver_waiting(struct deliver *deliver);
+/* Sends what is owed to the session, as far as its connection has room. Whether it sent anything. */
+bool deliver_owed(struct deliver *deliver, struct session *session);
+/* Whether anything is. */
+static inline bool deliver_owes(const struct session *session)
+{
+    return session->standing != NULL && session->standing->closed.n + session->standing->lost.n > 0;
+}
 
 #endif

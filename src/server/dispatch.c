@@ -9,9 +9,11 @@
  * AddEntities without an id 76, unknown fields 36, moves 1.3. What is over ARENA_KEEP is given back after the frame. */
 #define ARENA_PER_BYTE 128
 #define ARENA_BASE ((size_t)1024 * 1024)
+#define DEFAULT_LEASE_MS 10000
 #define ARENA_MOST ((size_t)2 * 1024 * 1024 * 1024)
 
-typedef void frame_handler(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame);
+/* false: not now. */
+typedef bool frame_handler(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame);
 
 const char *dispatch_text(int code)
 {
@@ -46,6 +48,7 @@ static bool admit(struct dispatch *dispatch, struct session *session, const stru
         return true;
     }
     if (frame->u.hello.token[0] != '\0') {
+        session->last_seq = frame->seq; /* which it will answer */
         session_deny(session);
         return false;
     }
@@ -54,25 +57,19 @@ static bool admit(struct dispatch *dispatch, struct session *session, const stru
     return false;
 }
 
-static void take_hello(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+/* What the lease is that a Hello asks for. */
+static uint32_t lease_ms(const struct config *config, uint32_t asked_ms)
 {
-    if (session->state == SESSION_READY) {
-        session_send_error(dispatch->sessions, session, frame->seq, CODEC_INVALID_ARGUMENT, "a second Hello");
-        return;
-    }
-    if (frame->u.hello.protocol_version != CODEC_PROTOCOL_VERSION) {
-        session_send_error(dispatch->sessions, session, frame->seq, CODEC_UNSUPPORTED, "this daemon speaks protocol_version 1");
-        session_close(dispatch->sessions, session, CLOSE_VERSION);
-        return;
-    }
-    if (!admit(dispatch, session, frame)) return;
-    session_accept(dispatch->sessions, session);
-    char name[96];
-    log_info("hello", "peer=%s session=%llu client=%s token=%s role=%s", session->peer, (unsigned long long)session->id,
-             log_quote(frame->u.hello.client_name, name, sizeof name), session->token.name, role_name(session->token.role));
+    if (asked_ms == 0) asked_ms = DEFAULT_LEASE_MS;
+    return asked_ms < config->max_lease_ms ? asked_ms : config->max_lease_ms;
+}
+
+static void send_welcome(struct dispatch *dispatch, struct session *session, uint64_t reply_to, bool resumed)
+{
     const struct config *config = dispatch->config;
+    const struct standing *standing = session->standing;
     session_send(dispatch->sessions, session,
-                 &(struct codec_server_frame){.reply_to = frame->seq,
+                 &(struct codec_server_frame){.reply_to = reply_to,
                                               .kind = CODEC_WELCOME,
                                               .u.welcome = {.protocol_version = CODEC_PROTOCOL_VERSION,
                                                             .server_version = AOID_VERSION,
@@ -80,7 +77,67 @@ static void take_hello(struct dispatch *dispatch, struct session *session, const
                                                             .max_frame_bytes = (uint32_t)config->max_frame_bytes,
                                                             .max_payload = config->max_payload,
                                                             .query_page = config->query_page,
-                                                            .idle_timeout_ms = config->idle_timeout_ms}});
+                                                            .idle_timeout_ms = config->idle_timeout_ms,
+                                                            .resume_token_len = RESUME_TOKEN_BYTES,
+                                                            .resume_token = standing->resume_token,
+                                                            .resumed = resumed,
+                                                            .last_seq = resumed ? standing->last_seq : 0,
+                                                            .lease_ms = standing->lease_ms}});
+}
+
+static void refuse_hello(struct dispatch *dispatch, struct session *session, uint64_t seq, int code, const char *text, enum close_reason reason)
+{
+    session_send_error(dispatch->sessions, session, seq, code, text);
+    session_close(dispatch->sessions, session, reason);
+}
+
+/* The session to go on with, or a new one. false: its old connection has to let go of it first. */
+static bool join(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+{
+    struct sessions *sessions = dispatch->sessions;
+    struct standing *standing = sessions_of_id(sessions, frame->u.hello.resume_session);
+    bool resumed = standing != NULL;
+    char name[96];
+    if (resumed && !sessions_token_is(standing, frame->u.hello.resume_token, frame->u.hello.resume_token_len)) {
+        refuse_hello(dispatch, session, frame->seq, CODEC_UNAUTHENTICATED, "this is not the resume_token of that session", CLOSE_RESUME_TOKEN);
+        return true;
+    }
+    if (resumed && standing->session != NULL) {
+        session_close(sessions, standing->session, CLOSE_RESUMED);
+        return false;
+    }
+    if (!resumed && sessions->by_id.n >= dispatch->config->max_sessions) {
+        refuse_hello(dispatch, session, frame->seq, CODEC_LIMIT_EXCEEDED, "there are max_sessions already, those included whose lease runs",
+                     CLOSE_SESSIONS);
+        return true;
+    }
+    if (resumed) {
+        flusher_finish(dispatch->flusher, NULL);
+        sessions_resume(sessions, standing, session);
+        session->last_seq = 0;
+    } else {
+        standing = sessions_begin(sessions, session, lease_ms(dispatch->config, frame->u.hello.lease_ms));
+        session->last_seq = standing->last_seq = frame->seq;
+    }
+    log_info(resumed ? "resume" : "hello", "peer=%s session=%llu client=%s token=%s role=%s last_seq=%llu", session->peer,
+             (unsigned long long)session->id, log_quote(frame->u.hello.client_name, name, sizeof name), session->token.name,
+             role_name(session->token.role), (unsigned long long)standing->last_seq);
+    send_welcome(dispatch, session, frame->seq, resumed);
+    deliver_owed(dispatch->deliver, session);
+    return true;
+}
+
+static bool take_hello(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+{
+    if (session->state != SESSION_HELLO_WAIT) {
+        session_send_error(dispatch->sessions, session, frame->seq, CODEC_INVALID_ARGUMENT, "a second Hello");
+        return true;
+    }
+    if (frame->u.hello.protocol_version != CODEC_PROTOCOL_VERSION) {
+        refuse_hello(dispatch, session, frame->seq, CODEC_UNSUPPORTED, "this daemon speaks protocol_version 1", CLOSE_VERSION);
+        return true;
+    }
+    return !admit(dispatch, session, frame) || join(dispatch, session, frame);
 }
 
 static void send_empty_ack(struct dispatch *dispatch, struct session *session, uint64_t seq, uint64_t applied)
@@ -89,35 +146,51 @@ static void send_empty_ack(struct dispatch *dispatch, struct session *session, u
     session_send(dispatch->sessions, session, &(struct codec_server_frame){.reply_to = seq, .kind = CODEC_ACK, .u.ack = {.applied = applied}});
 }
 
-static void take_resync(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+static bool take_resync(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
 {
     uint64_t id = frame->u.resync.space;
     struct aoi_space *space = aoi_space_find(dispatch->world, id);
     int code = id == 0 ? CODEC_INVALID_ARGUMENT : space == NULL ? CODEC_UNKNOWN_SPACE : -aoi_resync(space, session->owner, frame->u.resync.player);
     if (code != CODEC_OK) {
         session_send_error(dispatch->sessions, session, frame->seq, code, id == 0 ? "the space id is 0; ids begin at 1" : dispatch_text(code));
-        return;
+        return true;
     }
     send_empty_ack(dispatch, session, frame->seq, 1);
+    return true;
 }
 
-static void take_ping(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+static bool take_ping(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
 {
-    if (frame->seq == 0) return;
+    if (frame->seq == 0) return true;
     session_send(dispatch->sessions, session,
                  &(struct codec_server_frame){
                      .reply_to = frame->seq, .kind = CODEC_PONG, .u.pong = {.nonce = frame->u.ping.nonce, .time_us = flusher_time_us()}});
+    return true;
 }
 
-static void take_bye(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+static bool take_bye(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
 {
     send_empty_ack(dispatch, session, frame->seq, 0);
     session_close(dispatch->sessions, session, CLOSE_BYE);
+    return true;
 }
 
-static void take_nothing(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+static bool take_nothing(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
 {
     session_send_error(dispatch->sessions, session, frame->seq, CODEC_UNSUPPORTED, dispatch_text(CODEC_UNSUPPORTED));
+    return true;
+}
+
+static bool take_batch(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+{
+    dispatch_batch(dispatch, session, frame);
+    return true;
+}
+
+static bool take_query(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+{
+    dispatch_query(dispatch, session, frame);
+    return true;
 }
 
 static const struct {
@@ -126,8 +199,8 @@ static const struct {
 } frames[CODEC_CLIENT_KINDS] = {
     [CODEC_CLIENT_NONE] = {take_nothing, false},
     [CODEC_HELLO] = {take_hello, false},
-    [CODEC_BATCH] = {dispatch_batch, true},
-    [CODEC_QUERY] = {dispatch_query, false},
+    [CODEC_BATCH] = {take_batch, true},
+    [CODEC_QUERY] = {take_query, false},
     [CODEC_RESYNC] = {take_resync, true},
     [CODEC_PING] = {take_ping, false},
     [CODEC_BYE] = {take_bye, false},
@@ -159,32 +232,44 @@ static uint64_t waits_for(const struct dispatch *dispatch, const struct codec_cl
     return space != NULL && flusher_open(space) ? id : 0;
 }
 
+/* A frame that may be applied, by its seq. */
+static uint64_t run(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+{
+    bool commands = frames[frame->kind].commands;
+    if (commands && frame->seq != 0 && frame->seq <= session->resent_until)
+        send_empty_ack(dispatch, session, frame->seq, 0); /* it was applied before the session was resumed */
+    else if (commands && dispatch->draining)
+        session_send_error(dispatch->sessions, session, frame->seq, CODEC_DRAINING, dispatch_text(CODEC_DRAINING));
+    else
+        return frames[frame->kind].run(dispatch, session, frame) ? 0 : DISPATCH_AGAIN;
+    return 0;
+}
+
 uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, const void *bytes, size_t len)
 {
     struct codec_client_frame frame;
     struct sessions *sessions = dispatch->sessions;
+    bool first = session->state == SESSION_HELLO_WAIT;
     if (session->state == SESSION_DENIED) return 0;
     arena_reset(&dispatch->arena);
     bool decoded = codec_decode_client(bytes, len, &dispatch->arena, &frame) == CODEC_OK;
-    uint64_t wait = decoded && session->state == SESSION_READY ? waits_for(dispatch, &frame) : 0;
+    uint64_t wait = decoded && !first ? waits_for(dispatch, &frame) : 0;
     if (wait != 0) return wait;
-    dispatch->metrics->frames_in++;
     if (!decoded) {
-        bool first = session->state == SESSION_HELLO_WAIT;
         session_send_error(sessions, session, 0, CODEC_MALFORMED,
                            first ? explain_first_frame(CODEC_MALFORMED, bytes, len) : dispatch_text(CODEC_MALFORMED));
         session_close(sessions, session, CLOSE_MALFORMED);
-    } else if (session->state == SESSION_HELLO_WAIT && frame.kind != CODEC_HELLO) {
+    } else if (first && frame.kind != CODEC_HELLO) {
         session_send_error(sessions, session, frame.seq, CODEC_UNAUTHENTICATED, explain_first_frame(CODEC_UNAUTHENTICATED, bytes, len));
         session_close(sessions, session, CLOSE_NO_HELLO);
     } else if (frame.seq != 0 && frame.seq <= session->last_seq) {
         session_send_error(sessions, session, frame.seq, CODEC_INVALID_ARGUMENT, "seq must increase from frame to frame");
-    } else {
-        if (frame.seq != 0) session->last_seq = frame.seq;
-        if (dispatch->draining && frames[frame.kind].commands)
-            session_send_error(sessions, session, frame.seq, CODEC_DRAINING, dispatch_text(CODEC_DRAINING));
-        else
-            frames[frame.kind].run(dispatch, session, &frame);
+    } else if ((wait = run(dispatch, session, &frame)) != 0) {
+        return wait;
+    } else if (frame.seq != 0 && !first) { /* Hello sees to its own */
+        session->last_seq = frame.seq;
+        if (session->standing != NULL && frame.seq > session->standing->last_seq) session->standing->last_seq = frame.seq;
     }
+    dispatch->metrics->frames_in++;
     return 0;
 }

@@ -7,7 +7,7 @@
 #include "server/deliver.h"
 #include "server/flusher.h"
 #include "server/metrics.h"
-#include "server/session.h"
+#include "server/sessions.h"
 
 #define DISPATCH_HELLO_BYTES 4096 /* the largest first frame */
 
@@ -33,8 +33,10 @@ struct dispatch {
 void dispatch_init(struct dispatch *dispatch);
 void dispatch_clear(struct dispatch *dispatch);
 
-/* One frame's bytes, without the length. Replies go to the session's outbox; afterwards the session may be CLOSING. Not 0: the frame is about that space, of which a
- * timed flush is open; nothing was done, and the frame is to be brought again when that has ended. */
+#define DISPATCH_AGAIN UINT64_MAX
+
+/* One frame's bytes, without the length. Replies go to the session's outbox; afterwards the session may be CLOSING. Not 0: nothing was done, and the frame is to be brought again,
+ * in the connection's next turn (DISPATCH_AGAIN), or when an open flush has ended of this space, which the frame is about. */
 uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, const void *bytes, size_t len);
 
 /* commands.c: a batch's commands, one by one; then its Ack, then closed deltas and Lost. */

@@ -26,6 +26,9 @@ enum close_reason {
     CLOSE_OUT_SOFT,      /* it read too slowly for too long */
     CLOSE_OUT_HARD,      /* too many unsent bytes */
     CLOSE_REFUSED,       /* too many connections */
+    CLOSE_SESSIONS,      /* too many sessions */
+    CLOSE_RESUME_TOKEN,  /* Hello knows the session, but not its resume_token */
+    CLOSE_RESUMED,       /* its session goes on with another connection */
     CLOSE_DRAIN,         /* the daemon ends */
     CLOSE_REASONS
 };
@@ -50,6 +53,7 @@ struct metrics {
     uint64_t oracle_checked, oracle_mismatches, oracle_left_out;
     uint64_t reloads, reloads_refused;
     uint64_t http_requests;
+    uint64_t resumed, leases_ended; /* sessions that went on with another connection; that ended for want of one */
 };
 
 uint64_t metrics_errors(const struct metrics *metrics); /* of all codes */

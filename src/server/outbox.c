@@ -87,6 +87,12 @@ int outbox_flush(struct outbox *outbox)
     }
 }
 
+void outbox_abandon(struct outbox *outbox)
+{
+    buf_clear(&outbox->queue);
+    if (outbox->write_bytes == 0) buf_clear(&outbox->flying);
+}
+
 void outbox_relax(struct outbox *outbox)
 {
     if (!outbox->used && outbox->write_bytes == 0) {

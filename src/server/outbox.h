@@ -41,6 +41,8 @@ bool outbox_appended(struct outbox *outbox, uint64_t bytes_before);
 
 /* Writes what the kernel takes, and lets libuv wait with the rest. 0, or a UV_E... after which nothing can be written. */
 int outbox_flush(struct outbox *outbox);
+/* Nothing that waits will be written, but for what the kernel or libuv has. */
+void outbox_abandon(struct outbox *outbox);
 /* To be called now and then: gives the memory back that has not been used since the last call. */
 void outbox_relax(struct outbox *outbox);
 

@@ -47,6 +47,21 @@ static void settle(void *ctx)
     server_settle(ctx);
 }
 
+/* Sessions without a connection whose time is up. While draining nothing ends. */
+static void end_leases(struct server *server)
+{
+    struct sessions *sessions = &server->sessions;
+    for (uint32_t i = 0; i < sessions->by_owner.n && sessions->away_n > 0 && !server->draining; i++) {
+        struct standing *standing = sessions->by_owner.at[i];
+        if (standing == NULL || standing->session != NULL || server->clock_ms < standing->lease_end_ms) continue;
+        log_info("lease_end", "session=%llu lease_ms=%u", (unsigned long long)standing->id, standing->lease_ms);
+        server->metrics.leases_ended++;
+        flusher_finish(&server->flusher, NULL);
+        sessions_end(sessions, standing);
+        deliver_waiting(&server->deliver);
+    }
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct server *server = timer->data;
@@ -55,11 +70,14 @@ static void on_tick(uv_timer_t *timer)
     server->clock_ms += passed_ms < 2 * SERVER_TICK_MS ? passed_ms : 2 * SERVER_TICK_MS;
     server->ticks++;
     for (uint32_t i = server->conns.n; i-- > 0;) conn_tick(server->conns.at[i]); /* one that drops is replaced by a later one */
+    end_leases(server);
     server_settle(server);
+    if (server->conns.n == 0 && server->sessions.away_n == 0) uv_timer_stop(timer);
 }
 
 void server_start_tick(struct server *server)
 {
+    if (uv_is_active((uv_handle_t *)&server->tick)) return;
     server->ticked_ms = uv_now(server->loop);
     uv_timer_start(&server->tick, on_tick, SERVER_TICK_MS, SERVER_TICK_MS);
 }
@@ -152,6 +170,7 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
                                                 .slack_bytes = AOI_DELTA_OVERHEAD + AOI_ENTER_BYTES + config->max_payload};
     server->metrics.started_ms = uv_now(loop);
     server->sessions.metrics = &server->metrics;
+    server->sessions.last_id = flusher_time_us() / 1000; /* a daemon that is started later gives others */
     deliver_init(&server->deliver, &server->sessions, (size_t)config->max_frame_bytes);
     const struct aoi_limits limits = {.max_spaces = config->max_spaces,
                                       .max_entities = config->max_entities,
@@ -164,6 +183,7 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
                                       .max_messages = config->max_messages_per_flush};
     const struct aoi_sink sink = deliver_sink(&server->deliver);
     server->world = aoi_world_new(&limits, &sink);
+    server->sessions.world = server->world;
     flusher_init(&server->flusher, loop, server->world, settle, server);
     flushwatch_init(&server->flushwatch, &server->metrics, config);
     server->flusher.watch = &server->flushwatch;
@@ -246,9 +266,9 @@ static void drop_all(struct server *server)
     while (server->conns.n > 0) {
         struct conn *conn = server->conns.at[server->conns.n - 1];
         session_close(&server->sessions, conn_session(conn), CLOSE_DRAIN);
+        server_settle(server);
         conn_drop(conn);
     }
-    server_settle(server);
 }
 
 static void on_drain(uv_timer_t *timer)

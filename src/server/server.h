@@ -11,9 +11,9 @@
 #include "server/flusher.h"
 #include "server/listener.h"
 #include "server/metrics.h"
-#include "server/session.h"
+#include "server/sessions.h"
 
-#define SERVER_TICK_MS 100              /* how often the connections' clocks are looked at, while there are connections */
+#define SERVER_TICK_MS 100              /* how often the clocks of connections and leases are looked at */
 #define SERVER_READ_BYTES (256u * 1024) /* input taken from a connection in one turn of the loop */
 #define SERVER_REFUSED_MAX 8            /* refused connections that are given the time to read why */
 
@@ -23,7 +23,7 @@ struct server {
     struct config *config;
     uv_loop_t *loop;
     union stream listeners[2]; /* TCP, Unix socket; those that are not used are no handles */
-    uv_timer_t tick;           /* runs while there are connections */
+    uv_timer_t tick;           /* runs while there are connections, or leases */
     uv_timer_t drain_timer;    /* runs while draining */
     uv_idle_t turn;            /* runs while a connection waits for its next turn */
     uv_prepare_t prepare;      /* runs before the loop polls: a new turn begins */

@@ -1,5 +1,5 @@
 /* session.c: a game server's standing with the daemon: one state machine, and one function that closes, with a reason. */
-#include "server/session.h"
+#include "server/sessions.h"
 
 #include "base/log.h"
 
@@ -22,49 +22,12 @@ const char *session_reason_name(enum close_reason reason)
         [CLOSE_OUT_SOFT] = "out_soft",
         [CLOSE_OUT_HARD] = "out_hard",
         [CLOSE_REFUSED] = "max_connections",
+        [CLOSE_SESSIONS] = "max_sessions",
+        [CLOSE_RESUME_TOKEN] = "resume_token",
+        [CLOSE_RESUMED] = "resumed",
         [CLOSE_DRAIN] = "drain",
     };
     return names[reason];
-}
-
-void sessions_clear(struct sessions *sessions)
-{
-    array_clear(&sessions->by_owner);
-    array_clear(&sessions->free_owners);
-    array_clear(&sessions->touched);
-    idmap_clear(&sessions->by_id);
-}
-
-struct session *sessions_of_owner(const struct sessions *sessions, aoi_owner owner)
-{
-    return owner == 0 || owner > sessions->by_owner.n ? NULL : sessions->by_owner.at[owner - 1];
-}
-
-uint64_t sessions_id_of_owner(const struct sessions *sessions, aoi_owner owner)
-{
-    const struct session *session = sessions_of_owner(sessions, owner);
-    return session == NULL ? 0 : session->id;
-}
-
-aoi_owner sessions_owner_of_id(const struct sessions *sessions, uint64_t id)
-{
-    uint32_t owner = id == 0 ? IDMAP_NONE : idmap_get(&sessions->by_id, id);
-    return owner == IDMAP_NONE ? 0 : owner;
-}
-
-void session_accept(struct sessions *sessions, struct session *session)
-{
-    CHECK(session->state == SESSION_HELLO_WAIT);
-    if (sessions->free_owners.n > 0) {
-        session->owner = sessions->free_owners.at[--sessions->free_owners.n];
-    } else {
-        *array_add(&sessions->by_owner) = NULL;
-        session->owner = sessions->by_owner.n;
-    }
-    sessions->by_owner.at[session->owner - 1] = session;
-    session->id = ++sessions->last_id;
-    idmap_put(&sessions->by_id, session->id, session->owner);
-    session->state = SESSION_READY;
 }
 
 void session_deny(struct session *session)
@@ -72,15 +35,6 @@ void session_deny(struct session *session)
     CHECK(session->state == SESSION_HELLO_WAIT);
     session->state = SESSION_DENIED;
     session->denied_ticks = SESSION_DENIED_TICKS;
-}
-
-void session_release(struct sessions *sessions, struct session *session, bool owns)
-{
-    if (session->owner == 0) return;
-    sessions->by_owner.at[session->owner - 1] = NULL;
-    if (!owns) *array_add(&sessions->free_owners) = session->owner;
-    idmap_remove(&sessions->by_id, session->id);
-    session->owner = 0;
 }
 
 void session_touch(struct sessions *sessions, struct session *session)
@@ -92,7 +46,7 @@ void session_touch(struct sessions *sessions, struct session *session)
 
 void session_send(struct sessions *sessions, struct session *session, const struct codec_server_frame *frame)
 {
-    if (session->state == SESSION_CLOSING) return;
+    if (session->state >= SESSION_BROKEN) return;
     uint64_t before = outbox_bytes(&session->out);
     codec_encode_server(frame, &session->out.queue);
     session_touch(sessions, session);
@@ -109,10 +63,28 @@ void session_send_error(struct sessions *sessions, struct session *session, uint
     session_send(sessions, session, &frame);
 }
 
+/* Nothing more gets through to the peer. */
+static bool breaks(enum close_reason reason)
+{
+    return reason == CLOSE_IO || reason == CLOSE_OUT_SOFT || reason == CLOSE_OUT_HARD || reason == CLOSE_RESUMED;
+}
+
+void session_finish(struct sessions *sessions, struct session *session)
+{
+    CHECK(session->state == SESSION_BROKEN);
+    session->state = SESSION_CLOSING;
+    session_touch(sessions, session);
+}
+
 void session_close(struct sessions *sessions, struct session *session, enum close_reason reason)
 {
-    if (session->state == SESSION_CLOSING) return;
-    session->state = SESSION_CLOSING;
+    if (session->state == SESSION_BROKEN && !breaks(reason)) { /* by what stands in its last frames */
+        if (reason == CLOSE_BYE) session->reason = reason;
+        session_finish(sessions, session);
+        return;
+    }
+    if (session->state >= SESSION_BROKEN) return;
+    session->state = session->state == SESSION_READY && breaks(reason) ? SESSION_BROKEN : SESSION_CLOSING;
     session->reason = reason;
     sessions->metrics->closed[reason]++;
     sessions->metrics->connections--;

@@ -200,6 +200,10 @@ struct codec_client_frame {
             uint32_t protocol_version;
             const char *client_name; /* "" if not set */
             const char *token;       /* likewise; NULL is "" when it is encoded */
+            uint32_t lease_ms;
+            uint64_t resume_session;
+            size_t resume_token_len;
+            const uint8_t *resume_token;
         } hello;
         struct {
             uint64_t space;
@@ -300,6 +304,11 @@ struct codec_server_frame {
             const char *server_version;
             uint64_t session;
             uint32_t max_frame_bytes, max_payload, query_page, idle_timeout_ms;
+            size_t resume_token_len;
+            const uint8_t *resume_token;
+            bool resumed;
+            uint64_t last_seq;
+            uint32_t lease_ms;
         } welcome;
         struct {
             uint64_t applied, errors_total;

@@ -294,6 +294,10 @@ int codec_decode_client(const void *bytes, size_t len, struct arena *arena, stru
         out->u.hello.protocol_version = in->hello->protocol_version;
         out->u.hello.client_name = in->hello->client_name;
         out->u.hello.token = in->hello->token;
+        out->u.hello.lease_ms = in->hello->lease_ms;
+        out->u.hello.resume_session = in->hello->resume_session;
+        out->u.hello.resume_token_len = in->hello->resume_token.len;
+        out->u.hello.resume_token = in->hello->resume_token.data;
         break;
     case CODEC_BATCH: return batch_in(in->batch, arena, out);
     case CODEC_QUERY: query_in(in->query, &out->u.query); break;
@@ -553,7 +557,9 @@ size_t codec_encode_client(const struct codec_client_frame *frame, struct buf *o
     switch (frame->kind) {
     case CODEC_HELLO:
         hello = CODEC__MESSAGE(Hello, hello, .protocol_version = frame->u.hello.protocol_version, .client_name = (char *)frame->u.hello.client_name,
-                               .token = (char *)frame->u.hello.token);
+                               .token = (char *)frame->u.hello.token, .lease_ms = frame->u.hello.lease_ms,
+                               .resume_session = frame->u.hello.resume_session,
+                               .resume_token = {frame->u.hello.resume_token_len, (uint8_t *)frame->u.hello.resume_token});
         message.hello = &hello;
         break;
     case CODEC_RESYNC:

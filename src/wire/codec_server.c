@@ -153,6 +153,11 @@ static void welcome_in(const Aoi__V1__Welcome *in, struct codec_server_frame *ou
     out->u.welcome.max_payload = in->max_payload;
     out->u.welcome.query_page = in->query_page;
     out->u.welcome.idle_timeout_ms = in->idle_timeout_ms;
+    out->u.welcome.resume_token_len = in->resume_token.len;
+    out->u.welcome.resume_token = in->resume_token.data;
+    out->u.welcome.resumed = in->resumed;
+    out->u.welcome.last_seq = in->last_seq;
+    out->u.welcome.lease_ms = in->lease_ms;
 }
 
 static void observed_in(const Aoi__V1__Observed *in, struct codec_server_frame *out)
@@ -332,10 +337,12 @@ static size_t result_out(const struct codec_server_frame *frame, struct buf *out
 
 static size_t welcome_out(const struct codec_server_frame *frame, struct buf *out)
 {
-    Aoi__V1__Welcome welcome = CODEC__MESSAGE(Welcome, welcome, .protocol_version = frame->u.welcome.protocol_version,
-                                              .server_version = (char *)frame->u.welcome.server_version, .session = frame->u.welcome.session,
-                                              .max_frame_bytes = frame->u.welcome.max_frame_bytes, .max_payload = frame->u.welcome.max_payload,
-                                              .query_page = frame->u.welcome.query_page, .idle_timeout_ms = frame->u.welcome.idle_timeout_ms);
+    Aoi__V1__Welcome welcome = CODEC__MESSAGE(
+        Welcome, welcome, .protocol_version = frame->u.welcome.protocol_version, .server_version = (char *)frame->u.welcome.server_version,
+        .session = frame->u.welcome.session, .max_frame_bytes = frame->u.welcome.max_frame_bytes, .max_payload = frame->u.welcome.max_payload,
+        .query_page = frame->u.welcome.query_page, .idle_timeout_ms = frame->u.welcome.idle_timeout_ms,
+        .resume_token = {frame->u.welcome.resume_token_len, (uint8_t *)frame->u.welcome.resume_token}, .resumed = frame->u.welcome.resumed,
+        .last_seq = frame->u.welcome.last_seq, .lease_ms = frame->u.welcome.lease_ms);
     Aoi__V1__ServerFrame message = FRAME(frame->reply_to, WELCOME, welcome, &welcome);
     return codec__pack(&message.base, out);
 }

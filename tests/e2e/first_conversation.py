@@ -30,3 +30,4 @@ if ack.errors:  # for example because another first conversation still runs
 for player in receive().deltas.players:  # comes by itself, 50 ms after the first change
     for id, x, y, payload in zip(player.enter_ids, player.enter_x, player.enter_y, player.enter_payloads):
         print("player", player.player, "sees entity", id, "at", x, y, "carrying", payload)
+send(seq=3, bye=aoi.Bye())  # without it our entities would stay for another 10 s, in which we could come back

@@ -18,8 +18,8 @@
 
 void rig_start(struct rig *rig, const char *const *options)
 {
-    const char *args[2 * MAX_OPTIONS], *path = getenv("AOID");
-    size_t n = 0;
+    const char *args[2 * MAX_OPTIONS] = {"--set", "max_lease_ms=0"}, *path = getenv("AOID");
+    size_t n = 2;
     char error[600];
     memset(rig, 0, sizeof *rig);
     for (; options && *options; options++) {
@@ -240,7 +240,7 @@ struct client *rig_client(struct rig *rig)
 
 void client_end(struct client *client)
 {
-    libaoi_close(client->c);
+    libaoi_abandon(client->c);
     client->c = NULL;
     client_forget(client);
     array_clear(&client->told);

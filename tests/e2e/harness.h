@@ -49,7 +49,8 @@ struct rig {
     int client_n;
 };
 
-/* Starts the daemon of the environment variable AOID (or build/aoid) with these options, "name=value" and a NULL at the end. */
+/* Starts the daemon of the environment variable AOID (or build/aoid) with these options, "name=value" and a NULL at the end. Sessions end with their connections, unless the
+ * options give another max_lease_ms. */
 void rig_start(struct rig *rig, const char *const *options);
 /* Ends the clients that are left and the daemon, which must exit with 0. */
 void rig_stop(struct rig *rig);

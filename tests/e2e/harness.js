@@ -18,7 +18,8 @@ class Daemon {
         d.dir = fs.mkdtempSync(path.join(os.tmpdir(), 'aoid-e2e-'));
         const portFile = path.join(d.dir, 'port');
         const args = ['--listen', '127.0.0.1:0', '--port-file', portFile, '--set', 'http_listen=none'];
-        for (const [name, value] of Object.entries(options)) args.push('--set', `${name}=${value}`);
+        // sessions end with their connections, unless a test is about that
+        for (const [name, value] of Object.entries({max_lease_ms: 0, ...options})) args.push('--set', `${name}=${value}`);
         d.log = '';
         d.process = spawn(AOID, args, { stdio: ['ignore', 'pipe', 'pipe'] });
         for (const stream of [d.process.stdout, d.process.stderr]) stream.on('data', (text) => { d.log += text; });

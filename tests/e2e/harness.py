@@ -69,7 +69,7 @@ class Daemon:
     def __init__(self, config=None, nofile=None, **options):
         self.nofile = nofile  # limit of open files
         self.dir = tempfile.TemporaryDirectory(prefix="aoid-e2e-")
-        self.config, self.options = config, options
+        self.config, self.options = config, {"max_lease_ms": 0, **options}  # sessions end with their connections, unless a test is about that
         self.process = self.port = None
 
     def __enter__(self):

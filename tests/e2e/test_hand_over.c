@@ -28,7 +28,7 @@ static void vanish(struct client *client)
     struct libaoi_stats stats;
     assert_int_equal(libaoi_query_stats(eye->c, 0, TIMEOUT_MS, &stats), 0);
     uint64_t before = stats.connections;
-    libaoi_close(client->c);
+    libaoi_abandon(client->c);
     client->c = NULL;
     for (int i = 0; i < 10000 && stats.connections == before; i++) assert_int_equal(libaoi_query_stats(eye->c, 0, TIMEOUT_MS, &stats), 0);
     assert_int_equal(stats.connections, before - 1);

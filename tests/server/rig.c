@@ -48,6 +48,7 @@ int rig_setup(void **state)
                                       .max_messages = rig->config.max_messages_per_flush};
     const struct aoi_sink sink = deliver_sink(&rig->deliver);
     rig->world = aoi_world_new(&limits, &sink);
+    rig->sessions.world = rig->world;
     flusher_init(&rig->flusher, &rig->loop, rig->world, after, rig);
     rig->dispatch = (struct dispatch){.config = &rig->config,
                                       .world = rig->world,
@@ -87,9 +88,8 @@ void rig_close(struct rig *rig, struct session *session)
 {
     assert_int_equal(session->state, SESSION_CLOSING);
     flusher_finish(&rig->flusher, NULL);
-    if (session->owner != 0) aoi_owner_end(rig->world, session->owner, true);
+    if (session->standing != NULL) sessions_end(&rig->sessions, session->standing);
     deliver_waiting(&rig->deliver);
-    session_release(&rig->sessions, session, false);
 }
 
 uint64_t rig_try_frame(struct rig *rig, struct session *session, const struct codec_client_frame *frame)

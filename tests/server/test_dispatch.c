@@ -305,9 +305,10 @@ static void skipped_players_leave_work_and_the_hard_limit_closes(void **state)
     memset(s->out.queue.at + s->out.queue.end, 0, 200000);
     s->out.queue.end += 200000;
     ping(rig, s, 3);
-    assert_int_equal(s->state, SESSION_CLOSING);
+    assert_int_equal(s->state, SESSION_BROKEN);
     assert_int_equal(s->reason, CLOSE_OUT_HARD);
-    BATCH(rig, s, 4, FLUSH(0)); /* its players are passed over */
+    BATCH(rig, s, 4, FLUSH(0)); /* what had come is applied; its players are passed over */
+    session_finish(&rig->sessions, s);
     rig_close(rig, s);
 }
 
@@ -526,12 +527,12 @@ static void the_number_of_an_owner_whose_things_live_on_is_not_given_to_another(
     rig_hello(rig, &rig->session[0]);
     rig_hello(rig, &rig->session[1]);
     aoi_owner kept = rig->session[0].owner, free_again = rig->session[1].owner;
-    session_release(&rig->sessions, &rig->session[0], true);
-    session_release(&rig->sessions, &rig->session[1], false);
+    sessions_leave(&rig->sessions, rig->session[0].standing, 0);
+    sessions_end(&rig->sessions, rig->session[1].standing);
     rig_hello(rig, &rig->session[2]);
     assert_int_equal(rig->session[2].owner, free_again);
     assert_int_not_equal(rig->session[2].owner, kept);
-    assert_null(sessions_of_owner(&rig->sessions, kept));
+    assert_null(sessions_of_owner(&rig->sessions, kept)->session);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)

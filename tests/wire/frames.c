@@ -279,6 +279,10 @@ void frames_random_client(struct random *r, struct arena *arena, enum codec_clie
         out->u.hello.protocol_version = any_u32(r);
         out->u.hello.client_name = any_text(r, arena);
         out->u.hello.token = any_text(r, arena);
+        out->u.hello.lease_ms = any_u32(r);
+        out->u.hello.resume_session = any_u64(r);
+        out->u.hello.resume_token_len = random_below(r, 40);
+        out->u.hello.resume_token = any_bytes(r, arena, out->u.hello.resume_token_len);
         break;
     case CODEC_BATCH:
         out->u.batch.space = any_u64(r);
@@ -475,6 +479,11 @@ void frames_random_server(struct random *r, struct arena *arena, enum codec_serv
         out->u.welcome.max_payload = any_u32(r);
         out->u.welcome.query_page = any_u32(r);
         out->u.welcome.idle_timeout_ms = any_u32(r);
+        out->u.welcome.resume_token_len = random_below(r, 40);
+        out->u.welcome.resume_token = any_bytes(r, arena, out->u.welcome.resume_token_len);
+        out->u.welcome.resumed = random_below(r, 2);
+        out->u.welcome.last_seq = any_u64(r);
+        out->u.welcome.lease_ms = any_u32(r);
         break;
     case CODEC_ACK: any_ack(r, arena, out); break;
     case CODEC_DELTAS: any_deltas(r, arena, out); break;

@@ -232,6 +232,10 @@ void frames_assert_client_equal(const struct codec_client_frame *a, const struct
         EQUAL(u.hello.protocol_version);
         assert_string_equal(a->u.hello.client_name, b->u.hello.client_name);
         assert_string_equal(a->u.hello.token, b->u.hello.token);
+        EQUAL(u.hello.lease_ms);
+        EQUAL(u.hello.resume_session);
+        EQUAL(u.hello.resume_token_len);
+        if (a->u.hello.resume_token_len > 0) assert_memory_equal(a->u.hello.resume_token, b->u.hello.resume_token, a->u.hello.resume_token_len);
         break;
     case CODEC_BATCH:
         EQUAL(u.batch.space);
@@ -381,6 +385,12 @@ void frames_assert_server_equal(const struct codec_server_frame *a, const struct
         EQUAL(u.welcome.max_payload);
         EQUAL(u.welcome.query_page);
         EQUAL(u.welcome.idle_timeout_ms);
+        EQUAL(u.welcome.resume_token_len);
+        if (a->u.welcome.resume_token_len > 0)
+            assert_memory_equal(a->u.welcome.resume_token, b->u.welcome.resume_token, a->u.welcome.resume_token_len);
+        EQUAL(u.welcome.resumed);
+        EQUAL(u.welcome.last_seq);
+        EQUAL(u.welcome.lease_ms);
         break;
     case CODEC_ACK: acks_equal(a, b); break;
     case CODEC_DELTAS:

@@ -1,0 +1,73 @@
+/* sessions.h: the sessions that there are: those that are connected, and those whose lease runs. */
+#ifndef AOI_SERVER_SESSIONS_H
+#define AOI_SERVER_SESSIONS_H
+
+#include "base/idmap.h"
+#include "server/session.h"
+
+#define RESUME_TOKEN_BYTES 16
+
+/* The last delta of a player that ended. */
+struct owed_closed {
+    uint64_t space, player, seq, flush, time_us, messages_lost;
+};
+
+/* An entity, or else a player, that went to another session. */
+struct owed_lost {
+    uint64_t space, id;
+    bool is_player;
+};
+
+/* What of a session outlives its connection. */
+struct standing {
+    uint64_t id; /* on the wire, never used again, not even by a daemon that is started later */
+    aoi_owner owner;
+    struct session *session; /* its connection's; NULL: it has none, and the lease runs */
+    uint64_t last_seq;       /* of the last frame that was applied */
+    uint32_t lease_ms;
+    uint64_t lease_end_ms; /* by the server's clock; where session is NULL */
+    uint8_t resume_token[RESUME_TOKEN_BYTES];
+
+    /* Told once, and not to be lost while the connection is full or gone: kept by deliver.c. While there is any its players get no other delta. */
+    ARRAY(struct owed_closed) closed;
+    ARRAY(struct owed_lost) lost;
+    uint32_t closed_sent, lost_sent; /* of those, which are let go of when all are sent */
+    bool owes;                       /* in deliver->owing: has come since deliver_waiting() */
+};
+
+typedef ARRAY(struct session *) session_list;
+
+struct sessions {
+    struct metrics *metrics;
+    struct aoi_world *world;
+    ARRAY(struct standing *) by_owner; /* owner - 1 -> standing; NULL: the number is free */
+    ARRAY(aoi_owner) free_owners;
+    struct idmap by_id; /* id on the wire -> owner */
+    uint64_t last_id;
+    uint32_t away_n;      /* sessions without a connection */
+    session_list touched; /* to be looked at when the current callback is done: bytes to write, or a closing */
+};
+
+void sessions_clear(struct sessions *sessions);
+
+/* NULL: there is no such session. */
+struct standing *sessions_of_owner(const struct sessions *sessions, aoi_owner owner);
+struct standing *sessions_of_id(const struct sessions *sessions, uint64_t id);
+uint64_t sessions_id_of_owner(const struct sessions *sessions, aoi_owner owner); /* 0: of nobody */
+aoi_owner sessions_owner_of_id(const struct sessions *sessions, uint64_t id);    /* 0: there is no such session */
+
+/* Hello was accepted: HELLO_WAIT -> READY, with a new standing, or with one that has no connection, whose players then get full deltas. */
+struct standing *sessions_begin(struct sessions *sessions, struct session *session, uint32_t lease_ms);
+void sessions_resume(struct sessions *sessions, struct standing *standing, struct session *session);
+/* Takes as long for a wrong token as for the right one. */
+bool sessions_token_is(const struct standing *standing, const uint8_t *token, size_t len);
+
+/* The connection lets go of the session, which waits for another one until lease_end_ms. */
+void sessions_leave(struct sessions *sessions, struct standing *standing, uint64_t lease_end_ms);
+/* Everything that it owns is removed, and it is no more. deliver_waiting() then tells others of players that they lost with its spaces. */
+void sessions_end(struct sessions *sessions, struct standing *standing);
+
+/* Whether taker may take what is the owner's, is connected and has not released it: may_take of the core's sink. */
+bool sessions_may_take(const struct sessions *sessions, aoi_owner taker, aoi_owner owner);
+
+#endif
