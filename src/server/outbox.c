@@ -67,17 +67,26 @@ static int write_later(struct outbox *outbox)
     return status;
 }
 
+/* flying is empty: what is queued takes its place. False: there is nothing to write. */
+static bool refill(struct outbox *outbox)
+{
+    if (outbox->seal != NULL) {
+        outbox->seal(outbox->seal_ctx, &outbox->queue, &outbox->flying);
+    } else {
+        struct buf empty = outbox->flying;
+        outbox->flying = outbox->queue;
+        outbox->queue = empty;
+    }
+    if (buf_len(&outbox->flying) == 0) return false;
+    outbox->used = true;
+    return true;
+}
+
 int outbox_flush(struct outbox *outbox)
 {
     if (outbox->stream == NULL || outbox->write_bytes > 0) return 0;
     for (;;) {
-        if (buf_len(&outbox->flying) == 0) {
-            if (buf_len(&outbox->queue) == 0) return 0;
-            outbox->used = true;
-            struct buf empty = outbox->flying;
-            outbox->flying = outbox->queue;
-            outbox->queue = empty;
-        }
+        if (buf_len(&outbox->flying) == 0 && !refill(outbox)) return 0;
         size_t len = buf_len(&outbox->flying);
         uv_buf_t all = uv_buf_init((char *)outbox->flying.at + outbox->flying.start, (unsigned)(len < (1u << 30) ? len : 1u << 30));
         int took_bytes = uv_try_write(outbox->stream, &all, 1);

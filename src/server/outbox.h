@@ -24,6 +24,10 @@ struct outbox {
     bool used;          /* since the last outbox_relax() */
     uint64_t excused;   /* bytes by which a single delta or reply took it past the soft limit: they do not count towards the hard one */
 
+    /* With TLS: takes bytes from plain and appends what goes to the stream in their place, and what else is to go there; it may take none. NULL: they go as they are. */
+    void (*seal)(void *ctx, struct buf *plain, struct buf *sealed);
+    void *seal_ctx;
+
     /* A write ended: status is 0, or why it failed; then more may be written, or, after a failure, nothing ever. */
     void (*on_written)(struct outbox *outbox, int status);
 };

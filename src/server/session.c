@@ -15,6 +15,7 @@ const char *session_reason_name(enum close_reason reason)
         [CLOSE_IDLE_TIMEOUT] = "idle_timeout",
         [CLOSE_NO_HELLO] = "no_hello",
         [CLOSE_UNIX_PEER] = "unix_peer",
+        [CLOSE_TLS] = "tls",
         [CLOSE_TOKEN] = "token",
         [CLOSE_VERSION] = "protocol_version",
         [CLOSE_MALFORMED] = "malformed",
