@@ -49,7 +49,7 @@ void session_send(struct sessions *sessions, struct session *session, const stru
 {
     if (session->state >= SESSION_BROKEN) return;
     uint64_t before = outbox_bytes(&session->out);
-    codec_encode_server(frame, &session->out.queue);
+    codec_encode_server(frame, outbox_queue(&session->out));
     session_touch(sessions, session);
     if (!outbox_appended(&session->out, before)) session_close(sessions, session, CLOSE_OUT_HARD);
 }
