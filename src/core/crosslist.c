@@ -13,8 +13,8 @@
  * - The slab of a place is every box that begins up to one box length before it. One huge box must not make this the whole axis for everybody, so
  *   boundaries are kept apart by the length of their box on the axis, in classes a factor of 8 wide, and each class knows its longest length.
  *
- * What the space tells of moves is taken note of, and settled before anything is read: a few move one by one, as above; where much moves, sweep.c sorts
- * the axes anew. Coordinates are kept as ordered integers (axis.h).
+ * What the space tells of moves is taken note of, and settled before anything is read: a few move one by one, as above; where much moves, sweep.c
+ * sorts the axes anew. Coordinates are kept as ordered integers (axis.h).
  */
 #include <math.h>
 #include <stdlib.h>
