@@ -12,8 +12,8 @@
 
 #define AOI__CLASSES 7
 
-/* Whose a marker is, its lower half: a slot or a watch, and which marker of it. Where coordinates tie, a lo stands before a place and a place before a
- * hi: so a place is in a box, edges included, iff on every axis its marker stands between the two of the box. */
+/* Whose a marker is, its lower half: a slot or a watch, and which marker of it. Where coordinates tie, a lo stands before a place and a place before
+ * a hi: so a place is in a box, edges included, iff on every axis its marker stands between the two of the box. */
 #define AOI__LO 0u
 #define AOI__PLACE 0x40000000u
 #define AOI__HI 0x80000000u
@@ -23,13 +23,13 @@
 struct aoi__area {
     uint32_t lo[3], hi[3]; /* lo > hi, on the first axis: not active, contains nothing */
     uint32_t slot;         /* its own entity, which it never holds; AOI__NONE: none */
-    uint8_t class[3];      /* of the class, on each axis, stand its boundaries; AOI__NO_CLASS: nowhere */
+    uint8_t class[3];      /* of the class, on each axis, stand its boundaries; NO_CLASS: nowhere */
     bool active;
 };
 
 /* The markers of one axis, or of one class of boundaries on it, as they stood and as they are to be: parallel, in the order in which they stood. */
 struct aoi__flat {
-    ARRAY(uint64_t) was, is; /* with AOI__FAR more before and behind */
+    ARRAY(uint64_t) was, is; /* with FAR more before and behind */
     uint32_t n;
 };
 
@@ -45,7 +45,7 @@ struct aoi__crosslist {
     double reach[3][AOI__CLASSES];           /* no box of the class is longer; grows until the class is empty */
     struct aoi__pairs pairs;                 /* (w, t) is there iff w is active, t is there, not w's own, and in the box */
 
-    /* What stands on the axes and decides the pairs, and what the space told last. They differ for some of moved and of reshaped, and for nothing else. */
+    /* What stands on the axes and decides the pairs, and what the space told last. They differ for some of moved and of reshaped, for nothing else. */
     uint32_t *at, *to;                  /* by slot, dims each: its place. Of a slot that is not there: anything */
     uint32_t at_cap, to_cap;            /* in slots */
     aoi__slots extra;                   /* by slot, where the space has that word: what it was when it was moved last */

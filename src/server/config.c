@@ -308,6 +308,9 @@ static const struct option options[] = {
      "Numbers of the users whose processes may use the socket. None: see unix_allow_gids."},
     {"server", "unix_allow_gids", parse_ids, AT(unix_allow_gids), "", 0, 0, "Numbers of groups likewise. None of either: whoever can open it."},
     {"server", "tokens_file", parse_path, AT(tokens_file), "", 0, 0, "Who may come in: lines of NAME ROLE SECRET. None: everybody, as admin."},
+    {"server", "tls_cert", parse_path, AT(tls_cert), "", 0, 0, "The daemon's certificate and its chain, in PEM: TCP connections speak TLS then."},
+    {"server", "tls_key", parse_path, AT(tls_key), "", 0, 0, "Its private key, in PEM, without a passphrase."},
+    {"server", "tls_client_ca", parse_path, AT(tls_client_ca), "", 0, 0, "Clients must have a certificate of one of these authorities, in PEM."},
     {"server", "http_listen", parse_http_listen, 0, "127.0.0.1:2644", 0, 0,
      "Address and port of the pages for monitoring: /metrics, /healthz, /readyz, /spaces. none: no HTTP."},
     {"server", "oracle_players", parse_count, AT(oracle_players), "1", 0, 1000,
@@ -605,6 +608,8 @@ int config_check(struct config *config, char *err)
                     "listen = %s: this address can be reached from other machines, and without tokens anybody could command the daemon from there. "
                     "Set tokens_file (see the README about security), or listen on 127.0.0.1 or [::1].",
                     config->listen);
+    if ((config->tls_cert[0] == '\0') != (config->tls_key[0] == '\0')) return fail(err, "tls_cert and tls_key: neither does without the other");
+    if (config->tls_client_ca[0] != '\0' && config->tls_cert[0] == '\0') return fail(err, "tls_client_ca does nothing without tls_cert and tls_key");
     if (config->max_payload + (uint64_t)1024 > config->max_frame_bytes)
         return fail(err, "max_frame_bytes must be at least 1 KiB more than max_payload");
     if (config->max_message + (uint64_t)1024 > config->max_frame_bytes)

@@ -35,11 +35,12 @@ struct config {
     char unix_socket[CONFIG_PATH_MAX]; /* "": none */
     uint32_t unix_mode;
     struct config_ids unix_allow_uids, unix_allow_gids; /* both empty: whoever can open the socket */
-    char tokens_file[CONFIG_PATH_MAX];                  /* "": none */
-    char http_listen[64];                               /* as given */
-    struct sockaddr_storage http_address;               /* family 0: none */
-    uint32_t log_level;                                 /* enum log_level */
-    uint32_t oracle_players;                            /* checked after each flush */
+    char tokens_file[CONFIG_PATH_MAX];                  /* "": none, as with those below */
+    char tls_cert[CONFIG_PATH_MAX], tls_key[CONFIG_PATH_MAX], tls_client_ca[CONFIG_PATH_MAX];
+    char http_listen[64];                 /* as given */
+    struct sockaddr_storage http_address; /* family 0: none */
+    uint32_t log_level;                   /* enum log_level */
+    uint32_t oracle_players;              /* checked after each flush */
     uint32_t hello_timeout_ms, frame_timeout_ms, idle_timeout_ms, drain_timeout_ms;
     /* [limits] */
     uint64_t max_frame_bytes, out_soft_bytes, out_hard_bytes;
@@ -62,6 +63,7 @@ int config_set(struct config *config, const char *assignment, char *err);
 /* What only holds between options; to be called when all are set. 0, or -1 with err. */
 int config_check(struct config *config, char *err);
 
+/* Whether an address, of either family, can only be reached from this machine. */
 bool config_is_loopback(const struct sockaddr_storage *address);
 
 void config_print_help(FILE *out);

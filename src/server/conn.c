@@ -24,6 +24,7 @@ struct conn {
     struct session session;
     struct server *server;
     union stream stream;
+    struct tls *tls; /* NULL: none */
     uv_shutdown_t shutdown;
     uint32_t at;   /* in server->conns */
     struct buf in; /* received, but no whole frame yet, or not its turn */
@@ -32,6 +33,7 @@ struct conn {
     bool waits;       /* in server->waiting, perhaps without still being INPUT_WAITING */
     bool refused;     /* over max_connections */
     bool ended;       /* what the session owned is removed */
+    bool heard;       /* something came */
     bool peer_closed; /* end of file was read */
     bool shut;        /* nothing will be written any more */
     bool dropped;     /* the handle closes: nothing may be done any more */
@@ -192,6 +194,40 @@ static void take_input(struct conn *conn, const char *data, size_t len, bool mor
                                                                  : INPUT_READING);
 }
 
+/* Says why it may not come in, and closes. */
+static void turn_away(struct conn *conn, int code, const char *text, enum close_reason reason)
+{
+    session_send_error(&conn->server->sessions, &conn->session, 0, code, text);
+    session_close(&conn->server->sessions, &conn->session, reason);
+}
+
+/* A plain client is told so in its own language. */
+static void refuse_plain(struct conn *conn)
+{
+    conn->session.out.seal = NULL;
+    tls_free(conn->tls);
+    conn->tls = NULL;
+    turn_away(conn, CODEC_UNAUTHENTICATED, "this port speaks TLS, and this is none", CLOSE_TLS);
+}
+
+static void take_sealed(struct conn *conn, const char *data, size_t len, bool more)
+{
+    struct server *server = conn->server;
+    char why[160];
+    ssize_t n;
+    tls_feed(conn->tls, data, len);
+    while ((n = tls_read(conn->tls, server->plain, SERVER_PLAIN_BYTES)) > 0) {
+        if (conn->input == INPUT_READING && conn->session.state != SESSION_CLOSING)
+            take_input(conn, server->plain, (size_t)n, more);
+        else if (conn->session.state != SESSION_CLOSING)
+            buf_append(&conn->in, server->plain, (size_t)n); /* it has to wait for its turn */
+    }
+    if (n == TLS_FAILED && conn->session.state != SESSION_CLOSING)
+        log_info("tls", "peer=%s error=%s", conn->session.peer, log_quote(tls_why(conn->tls), why, sizeof why));
+    if (n < 0) session_close(&server->sessions, &conn->session, n == TLS_END ? CLOSE_EOF : CLOSE_TLS);
+    session_touch(&server->sessions, &conn->session); /* there may be something to seal */
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct conn *conn = stream->data;
@@ -202,10 +238,20 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         conn->peer_closed = true;
         session_close(&server->sessions, &conn->session, n == UV_EOF ? CLOSE_EOF : CLOSE_IO);
         session_touch(&server->sessions, &conn->session);
-    } else if (conn->session.state != SESSION_CLOSING) { /* else it is read only so that it does not end with a reset */
-        server->metrics.bytes_in += (uint64_t)n;
-        conn->input_ms = now_ms(conn);
-        take_input(conn, buf->base, (size_t)n, (size_t)n == SERVER_READ_BYTES);
+    } else {
+        bool closing = conn->session.state == SESSION_CLOSING; /* then it is read only so that it does not end with a reset */
+        bool first = !conn->heard, more = (size_t)n == SERVER_READ_BYTES;
+        conn->heard = true;
+        if (!closing) {
+            server->metrics.bytes_in += (uint64_t)n;
+            conn->input_ms = now_ms(conn);
+        }
+        if (conn->tls != NULL && first && !tls_looks_like(buf->base, (size_t)n))
+            refuse_plain(conn);
+        else if (conn->tls != NULL)
+            take_sealed(conn, buf->base, (size_t)n, more);
+        else if (!closing)
+            take_input(conn, buf->base, (size_t)n, more);
     }
     server_settle(server);
 }
@@ -242,6 +288,7 @@ static void on_closed(uv_handle_t *handle)
 {
     struct conn *conn = handle->data;
     outbox_clear(&conn->session.out);
+    tls_free(conn->tls);
     buf_clear(&conn->in);
     free(conn);
 }
@@ -309,6 +356,13 @@ static void close_gently(struct conn *conn)
     if (conn->peer_closed) {
         conn_drop(conn);
         return;
+    }
+    if (conn->tls != NULL && tls_end(conn->tls)) {
+        if (outbox_flush(&conn->session.out) < 0) {
+            conn_drop(conn);
+            return;
+        }
+        if (outbox_bytes(&conn->session.out) > 0) return;
     }
     if (conn->shut) return;
     conn->shut = true;
@@ -434,13 +488,6 @@ static int init_stream(struct conn *conn, bool local)
     return local ? uv_pipe_init(loop, &conn->stream.pipe, 0) : uv_tcp_init(loop, &conn->stream.tcp);
 }
 
-/* Says why it may not come in, and closes. */
-static void turn_away(struct conn *conn, int code, const char *text, enum close_reason reason)
-{
-    session_send_error(&conn->server->sessions, &conn->session, 0, code, text);
-    session_close(&conn->server->sessions, &conn->session, reason);
-}
-
 void conn_accept(struct server *server, union stream *listener)
 {
     struct conn *conn = mem_zalloc(sizeof *conn);
@@ -449,6 +496,11 @@ void conn_accept(struct server *server, union stream *listener)
     conn->at = server->conns.n;
     *array_add(&server->conns) = conn;
     outbox_init(&conn->session.out, &server->out_limits, &conn->stream.stream, &server->metrics.bytes_out, on_written);
+    if (!stream_is_local(listener) && server->doors.tls != NULL) {
+        conn->tls = tls_new(server->doors.tls);
+        conn->session.out.seal = tls_seal;
+        conn->session.out.seal_ctx = conn->tls;
+    }
     conn->refused = server->conns.n - server->refused > server->config->max_connections;
     if (conn->refused) server->refused++;
     server->metrics.accepted++;

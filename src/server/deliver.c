@@ -32,7 +32,7 @@ static void appended(const struct deliver *deliver, struct session *session, uin
 static void send_delta(const struct deliver *deliver, struct session *session, const struct aoi_delta *delta)
 {
     uint64_t before = outbox_bytes(&session->out);
-    codec_encode_delta(delta, deliver->max_frame_bytes, &session->out.queue);
+    outbox_delta(&session->out, delta, deliver->max_frame_bytes);
     appended(deliver, session, before);
 }
 
@@ -121,7 +121,7 @@ static void send_lost_frame(struct deliver *deliver, struct session *session, co
     frame.u.lost.player_n = n - frame.u.lost.entity_n;
     frame.u.lost.entities = deliver->ids.at;
     frame.u.lost.players = deliver->ids.at + frame.u.lost.entity_n;
-    codec_encode_server(&frame, &session->out.queue);
+    codec_encode_server(&frame, outbox_queue(&session->out));
     appended(deliver, session, before);
 }
 
@@ -189,7 +189,7 @@ static bool take_observed(void *ctx, aoi_owner owner, uint64_t space, const uint
         frame.u.observed.unobserved_n = pick(deliver, id + from, observed + from, some, false);
         frame.u.observed.observed = deliver->ids.at;
         frame.u.observed.unobserved = deliver->ids.at + frame.u.observed.observed_n;
-        codec_encode_server(&frame, &session->out.queue);
+        codec_encode_server(&frame, outbox_queue(&session->out));
     }
     appended(deliver, session, before);
     return true;

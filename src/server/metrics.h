@@ -19,6 +19,7 @@ enum close_reason {
     CLOSE_IDLE_TIMEOUT,  /* nothing came for too long */
     CLOSE_NO_HELLO,      /* the first frame is no Hello */
     CLOSE_UNIX_PEER,     /* a process that may not use the Unix socket */
+    CLOSE_TLS,           /* no TLS where it must be, or not as it must be */
     CLOSE_TOKEN,         /* Hello has no token, or a wrong one; or its token was withdrawn */
     CLOSE_VERSION,       /* Hello asks for a protocol that is not spoken here */
     CLOSE_MALFORMED,     /* bytes that are not a frame */

@@ -18,6 +18,17 @@ void outbox_clear(struct outbox *outbox)
     buf_clear(&outbox->flying);
 }
 
+struct buf *outbox_queue(struct outbox *outbox)
+{
+    codec_group_end(&outbox->group, &outbox->queue);
+    return &outbox->queue;
+}
+
+void outbox_delta(struct outbox *outbox, const struct aoi_delta *delta, size_t max_frame_bytes)
+{
+    codec_group_add(&outbox->group, delta, max_frame_bytes, &outbox->queue);
+}
+
 uint64_t outbox_bytes(const struct outbox *outbox)
 {
     return buf_len(&outbox->queue) + buf_len(&outbox->flying);
@@ -67,17 +78,27 @@ static int write_later(struct outbox *outbox)
     return status;
 }
 
+/* flying is empty: what is queued takes its place. False: there is nothing to write. */
+static bool refill(struct outbox *outbox)
+{
+    if (outbox->seal != NULL) {
+        outbox->seal(outbox->seal_ctx, &outbox->queue, &outbox->flying);
+    } else {
+        struct buf empty = outbox->flying;
+        outbox->flying = outbox->queue;
+        outbox->queue = empty;
+    }
+    if (buf_len(&outbox->flying) == 0) return false;
+    outbox->used = true;
+    return true;
+}
+
 int outbox_flush(struct outbox *outbox)
 {
     if (outbox->stream == NULL || outbox->write_bytes > 0) return 0;
+    outbox_queue(outbox);
     for (;;) {
-        if (buf_len(&outbox->flying) == 0) {
-            if (buf_len(&outbox->queue) == 0) return 0;
-            outbox->used = true;
-            struct buf empty = outbox->flying;
-            outbox->flying = outbox->queue;
-            outbox->queue = empty;
-        }
+        if (buf_len(&outbox->flying) == 0 && !refill(outbox)) return 0;
         size_t len = buf_len(&outbox->flying);
         uv_buf_t all = uv_buf_init((char *)outbox->flying.at + outbox->flying.start, (unsigned)(len < (1u << 30) ? len : 1u << 30));
         int took_bytes = uv_try_write(outbox->stream, &all, 1);
@@ -89,6 +110,7 @@ int outbox_flush(struct outbox *outbox)
 
 void outbox_abandon(struct outbox *outbox)
 {
+    outbox->group.len = 0;
     buf_clear(&outbox->queue);
     if (outbox->write_bytes == 0) buf_clear(&outbox->flying);
 }

@@ -6,6 +6,7 @@
 #include <uv.h>
 
 #include "base/buf.h"
+#include "wire/codec.h"
 
 struct outbox_limits {
     uint64_t soft_bytes, hard_bytes;
@@ -17,12 +18,17 @@ struct outbox {
     uv_stream_t *stream; /* NULL: nothing is ever written (tests) */
     uint64_t *written;   /* counts the bytes that the kernel took */
 
-    struct buf queue;  /* encoders append here; then outbox_appended() */
-    struct buf flying; /* older than queue; its first write_bytes are libuv's until the write ends */
+    struct buf queue;         /* encoders append to outbox_queue(); then outbox_appended() */
+    struct codec_group group; /* deltas at the end of queue to which the next may be joined */
+    struct buf flying;        /* older than queue; its first write_bytes are libuv's until the write ends */
     uv_write_t write;
     size_t write_bytes; /* 0: no write is under way */
     bool used;          /* since the last outbox_relax() */
     uint64_t excused;   /* bytes by which a single delta or reply took it past the soft limit: they do not count towards the hard one */
+
+    /* With TLS: takes bytes from plain and appends what goes to the stream in their place, and what else is to go there; it may take none. NULL: they go as they are. */
+    void (*seal)(void *ctx, struct buf *plain, struct buf *sealed);
+    void *seal_ctx;
 
     /* A write ended: status is 0, or why it failed; then more may be written, or, after a failure, nothing ever. */
     void (*on_written)(struct outbox *outbox, int status);
@@ -31,6 +37,10 @@ struct outbox {
 void outbox_init(struct outbox *outbox, const struct outbox_limits *limits, uv_stream_t *stream, uint64_t *written,
                  void (*on_written)(struct outbox *outbox, int status));
 void outbox_clear(struct outbox *outbox); /* frees; not before the stream is closed */
+
+struct buf *outbox_queue(struct outbox *outbox); /* where something else than a delta of the same flush may be appended */
+/* Joined to those before it, where it can be. */
+void outbox_delta(struct outbox *outbox, const struct aoi_delta *delta, size_t max_frame_bytes);
 
 uint64_t outbox_bytes(const struct outbox *outbox);
 bool outbox_full(const struct outbox *outbox);   /* at the soft limit, or so near that no delta is sure to fit */

@@ -164,7 +164,7 @@ static void init_handles(struct server *server)
 int server_init(struct server *server, uv_loop_t *loop, struct config *config, char *err)
 {
     fit_open_files(config);
-    *server = (struct server){.config = config, .loop = loop, .scratch = mem_alloc(SERVER_READ_BYTES)};
+    *server = (struct server){.config = config, .loop = loop, .scratch = mem_alloc(SERVER_READ_BYTES), .plain = mem_alloc(SERVER_PLAIN_BYTES)};
     server->out_limits = (struct outbox_limits){.soft_bytes = config->out_soft_bytes,
                                                 .hard_bytes = config->out_hard_bytes,
                                                 .slack_bytes = AOI_DELTA_OVERHEAD + AOI_ENTER_BYTES + config->max_payload};
@@ -313,4 +313,5 @@ void server_clear(struct server *server)
     array_clear(&server->conns);
     array_clear(&server->waiting);
     free(server->scratch);
+    free(server->plain);
 }

@@ -15,7 +15,8 @@
 
 #define SERVER_TICK_MS 100              /* how often the clocks of connections and leases are looked at */
 #define SERVER_READ_BYTES (256u * 1024) /* input taken from a connection in one turn of the loop */
-#define SERVER_REFUSED_MAX 8            /* refused connections that are given the time to read why */
+#define SERVER_PLAIN_BYTES (64u * 1024)
+#define SERVER_REFUSED_MAX 8 /* refused connections that are given the time to read why */
 
 struct conn;
 
@@ -56,6 +57,7 @@ struct server {
     bool listening, draining;
     uint64_t drain_began_ms, drain_deadline_ms;
     char *scratch; /* SERVER_READ_BYTES: what the read under way puts its bytes in */
+    char *plain;   /* SERVER_PLAIN_BYTES: what TLS makes of them */
 };
 
 /* Makes the world with the configuration's spaces. The config must outlive the server. 0, or -1 with err[CONFIG_ERROR_MAX]. */

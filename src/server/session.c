@@ -15,6 +15,7 @@ const char *session_reason_name(enum close_reason reason)
         [CLOSE_IDLE_TIMEOUT] = "idle_timeout",
         [CLOSE_NO_HELLO] = "no_hello",
         [CLOSE_UNIX_PEER] = "unix_peer",
+        [CLOSE_TLS] = "tls",
         [CLOSE_TOKEN] = "token",
         [CLOSE_VERSION] = "protocol_version",
         [CLOSE_MALFORMED] = "malformed",
@@ -48,7 +49,7 @@ void session_send(struct sessions *sessions, struct session *session, const stru
 {
     if (session->state >= SESSION_BROKEN) return;
     uint64_t before = outbox_bytes(&session->out);
-    codec_encode_server(frame, &session->out.queue);
+    codec_encode_server(frame, outbox_queue(&session->out));
     session_touch(sessions, session);
     if (!outbox_appended(&session->out, before)) session_close(sessions, session, CLOSE_OUT_HARD);
 }

@@ -1,4 +1,4 @@
-/* aoibench.c: the load generator: `net` against a daemon, `core` hands over to aoibench-core. */
+/* aoibench.c: the load generator: what it can do, its options and reports; `core` hands over to aoibench-core. */
 #include "tools/aoibench.h"
 
 #include <errno.h>
@@ -13,51 +13,75 @@
 #include "client/libaoi.h"
 #include "tools/daemon.h"
 
-/* One option of net: its number, where it goes, and what is legal. */
+/* What it can do, and which options go with it. */
+enum { NET = 1, INPUT = 2, CEILING = 4 };
+static const struct command {
+    const char *name, *what;
+    uint32_t bit;
+    int (*run)(struct aoibench_options *o, pid_t daemon, char *error, size_t error_size);
+} commands[] = {
+    {"net", "movers and players against a daemon, over the network", NET, aoibench_run_net},
+    {"input", "moves as fast as a daemon takes them", INPUT, aoibench_run_input},
+    {"ceiling", "what the sender alone costs: ready bytes over loopback TCP", CEILING, aoibench_run_ceiling},
+};
+#define COMMANDS (sizeof commands / sizeof *commands)
+
+/* One option: its commands, where it goes, and what is legal. */
 enum kind { KIND_COUNT, KIND_NUMBER, KIND_TEXT, KIND_FLAG, KIND_INDEX };
 struct option_row {
     const char *name, *value, *help;
+    uint32_t commands;
     enum kind kind;
     size_t offset;
     double min, max;
 };
-#define AT(field) offsetof(struct aoibench_net, field)
+#define AT(field) offsetof(struct aoibench_options, field)
 static const struct option_row rows[] = {
-    {"address", "HOST:PORT", "a daemon that runs; 127.0.0.1:2643", KIND_TEXT, AT(address), 0, 0},
-    {"aoid", "PATH", "start this daemon on a free port, and stop it in the end", KIND_TEXT, AT(aoid), 0, 0},
-    {"pid", "PID", "process of a daemon that runs here, for its CPU time", KIND_COUNT, AT(pid), 1, 4194304},
-    {"entities", "N", "that move; 10000", KIND_COUNT, AT(entities), 1, 1e7},
-    {"players", "N", "each subscribed to an entity; 1000", KIND_COUNT, AT(players), 1, 1e6},
-    {"connections", "N", "that the players are spread over; 4", KIND_COUNT, AT(connections), 1, 1000},
-    {"movers", "N", "connections that the entities are spread over; 1", KIND_COUNT, AT(movers), 1, 1000},
-    {"rate", "HZ", "moves a second of each entity; 10", KIND_NUMBER, AT(rate), 1e-3, 1e4},
-    {"seconds", "S", "to measure; 10", KIND_NUMBER, AT(seconds), 1e-2, 1e6},
-    {"warmup", "S", "before that; 2", KIND_NUMBER, AT(warmup), 0, 1e6},
-    {"side", "LENGTH", "of the square world; 2000", KIND_NUMBER, AT(side), 1e-3, 16777216},
-    {"radius", "LENGTH", "that every entity sees; 50", KIND_NUMBER, AT(radius), 0, 16777216},
-    {"speed", "LENGTH", "a second; 5", KIND_NUMBER, AT(speed), 0, 1e6},
-    {"space", "ID", "made for this, and gone with it; 1", KIND_COUNT, AT(space), 1, 4294967295.0},
-    {"flush_ms", "MS", "of the space; 50", KIND_COUNT, AT(flush_ms), 1, 3600000},
-    {"index", "NAME", "grid or crosslist; grid", KIND_INDEX, AT(index), 0, 0},
-    {"mirror", NULL, "mirror every view, check each delta, and in the end compare with brute force", KIND_FLAG, AT(mirror), 0, 0},
-    {"json", NULL, "print one JSON object", KIND_FLAG, AT(json), 0, 0},
+    {"address", "HOST:PORT", "a daemon that runs; 127.0.0.1:2643", NET | INPUT, KIND_TEXT, AT(address), 0, 0},
+    {"aoid", "PATH", "start this daemon on a free port, and stop it in the end", NET | INPUT, KIND_TEXT, AT(aoid), 0, 0},
+    {"pid", "PID", "process of a daemon that runs here, for its CPU time", NET | INPUT, KIND_COUNT, AT(pid), 1, 4194304},
+    {"workload", "NAME", "W1 or W2 of `aoibench core`, all of it over the network, in turn with the ceiling; then at half of full load", NET,
+     KIND_TEXT, AT(workload), 0, 0},
+    {"entities", "N", "that move; 10000", NET | INPUT, KIND_COUNT, AT(entities), 1, 1e7},
+    {"players", "N", "each subscribed to an entity; 1000", NET, KIND_COUNT, AT(players), 1, 1e6},
+    {"connections", "N", "that the players are spread over; 4", NET | CEILING, KIND_COUNT, AT(connections), 1, 1000},
+    {"movers", "N", "connections that the entities are spread over; 1", NET | INPUT, KIND_COUNT, AT(movers), 1, 1000},
+    {"batch", "N", "moves a frame at most; as many as are due, or 1000 for input", NET | INPUT, KIND_COUNT, AT(batch), 1, 1e5},
+    {"rate", "HZ", "moves a second of each entity; 10", NET, KIND_NUMBER, AT(rate), 1e-3, 1e4},
+    {"seconds", "S", "to measure; 10", NET | INPUT | CEILING, KIND_NUMBER, AT(seconds), 1e-2, 1e6},
+    {"warmup", "S", "before that; 2", NET | INPUT, KIND_NUMBER, AT(warmup), 0, 1e6},
+    {"rounds", "N", "that the time is divided into, for medians; 5", NET | INPUT | CEILING, KIND_COUNT, AT(rounds), 1, 1000},
+    {"side", "LENGTH", "of the square world; 2000", NET | INPUT, KIND_NUMBER, AT(side), 1e-3, 16777216},
+    {"radius", "LENGTH", "that every entity sees; 50", NET, KIND_NUMBER, AT(radius), 0, 16777216},
+    {"speed", "LENGTH", "a second; 5", NET | INPUT, KIND_NUMBER, AT(speed), 0, 1e6},
+    {"space", "ID", "made for this, and gone with it; 1", NET | INPUT, KIND_COUNT, AT(space), 1, 4294967295.0},
+    {"flush_ms", "MS", "of the space; 50", NET | INPUT, KIND_COUNT, AT(flush_ms), 1, 3600000},
+    {"index", "NAME", "grid or crosslist; grid", NET | INPUT, KIND_INDEX, AT(index), 0, 0},
+    {"write", "BYTES", "a write; 65536", CEILING, KIND_COUNT, AT(write), 1, 1e8},
+    {"pin", NULL, "the daemon to the first processor, the load to the second", NET | INPUT | CEILING, KIND_FLAG, AT(pin), 0, 0},
+    {"mirror", NULL, "mirror every view, check each delta, and in the end compare with brute force", NET, KIND_FLAG, AT(mirror), 0, 0},
+    {"json", NULL, "print one JSON object", NET | INPUT | CEILING, KIND_FLAG, AT(json), 0, 0},
 };
 #define ROWS (sizeof rows / sizeof *rows)
 
 static int print_help(FILE *out, int status)
 {
-    fputs("usage: aoibench net [OPTION]...    movers and players against a daemon, over the network\n"
-          "       aoibench core [OPTION]...   the core alone, in this process: aoibench core --help\n\n"
-          "options of net:\n",
-          out);
-    for (size_t i = 0; i < ROWS; i++) fprintf(out, "  --%-11s %-9s  %s\n", rows[i].name, rows[i].value ? rows[i].value : "", rows[i].help);
+    fputs("usage: aoibench COMMAND [OPTION]...\n", out);
+    for (size_t i = 0; i < COMMANDS; i++) fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].what);
+    fputs("  core     the core alone, in this process: aoibench core --help\n", out);
+    for (size_t c = 0; c < COMMANDS; c++) {
+        fprintf(out, "\noptions of %s:\n", commands[c].name);
+        for (size_t i = 0; i < ROWS; i++)
+            if (rows[i].commands & commands[c].bit)
+                fprintf(out, "  --%-11s %-9s  %s\n", rows[i].name, rows[i].value ? rows[i].value : "", rows[i].help);
+    }
     fputs("\nLatency is the time from when a move was due to when its delta has been read.\n"
           "Example: aoibench net --aoid build/aoid --entities 20000 --rate 20 --seconds 5\n",
           out);
     return status;
 }
 
-static bool set_option(struct aoibench_net *o, const struct option_row *row, const char *text)
+static bool set_option(struct aoibench_options *o, const struct option_row *row, const char *text)
 {
     char *field = (char *)o + row->offset, *end;
     if (row->kind == KIND_TEXT) {
@@ -89,19 +113,32 @@ static bool set_option(struct aoibench_net *o, const struct option_row *row, con
     return true;
 }
 
-static void print_result(const struct aoibench_net *o, const struct aoibench_result *r)
+void aoibench_print(bool json, const struct aoibench_figure *figures, size_t n, const char *const *text)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (json)
+            printf("%s\"%s\": ", i ? ", " : "{", figures[i].name);
+        else
+            printf("%-24s ", figures[i].name);
+        if (figures[i].unknown)
+            printf(json ? "null" : "-");
+        else
+            printf("%.*f", figures[i].decimals, figures[i].value);
+        if (!json) putchar('\n');
+    }
+    for (; text && *text; text += 2) printf(json ? ", \"%s\": \"%s\"" : "%-24s %s\n", text[0], text[1]);
+    if (json) printf("}\n");
+}
+
+static void print_net(const struct aoibench_options *o, const struct aoibench_result *r)
 {
     const bool silent = r->latency.n == 0;
-    const struct {
-        const char *name;
-        double value;
-        int decimals;
-        bool unknown; /* nothing was measured */
-    } lines[] = {
+    const struct aoibench_figure figures[] = {
         {"entities", o->entities, 0, false},
         {"players", o->players, 0, false},
         {"connections", o->connections, 0, false},
         {"movers", o->movers, 0, false},
+        {"flush_ms", o->flush_ms, 0, false},
         {"seconds", r->seconds, 2, false},
         {"moves_per_s", (double)r->moves / r->seconds, 0, false},
         {"deltas_per_s", (double)r->deltas / r->seconds, 0, false},
@@ -114,47 +151,52 @@ static void print_result(const struct aoibench_net *o, const struct aoibench_res
         {"latency_p99_ms", (double)histogram_at(&r->latency, 0.99) / 1e3, 3, silent},
         {"latency_p999_ms", (double)histogram_at(&r->latency, 0.999) / 1e3, 3, silent},
         {"latency_max_ms", (double)r->latency.max / 1e3, 3, silent},
+        {"ping_p99_ms", (double)histogram_at(&r->ping, 0.99) / 1e3, 3, r->ping.n == 0},
         {"generator_late_p99_ms", (double)histogram_at(&r->late, 0.99) / 1e3, 3, r->late.n == 0},
-        {"daemon_cpu_seconds", r->cpu_seconds, 2, r->cpu_seconds < 0},
+        {"daemon_cpu_seconds", r->cpu_seconds, 3, r->cpu_seconds < 0},
         {"daemon_memory_bytes", (double)r->memory_bytes, 0, r->cpu_seconds < 0},
         {"mirror_compared", (double)r->compared, 0, !o->mirror},
         {"mirror_mismatches", (double)r->mismatches, 0, !o->mirror},
     };
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        if (o->json)
-            printf("%s\"%s\": ", i ? ", " : "{", lines[i].name);
-        else
-            printf("%-22s ", lines[i].name);
-        if (lines[i].unknown)
-            printf(o->json ? "null" : "-");
-        else
-            printf("%.*f", lines[i].decimals, lines[i].value);
-        if (!o->json) putchar('\n');
-    }
-    if (o->json) printf(", \"index\": \"%s\", \"flush_ms\": %" PRIu32 "}\n", o->index == LIBAOI_CROSSLIST ? "crosslist" : "grid", o->flush_ms);
+    const char *text[] = {"index", o->index == LIBAOI_CROSSLIST ? "crosslist" : "grid", NULL};
+    aoibench_print(o->json, figures, sizeof figures / sizeof *figures, text);
 }
 
-static int run_net(struct aoibench_net *o)
+int aoibench_run_net(struct aoibench_options *o, pid_t daemon, char *error, size_t error_size)
+{
+    if (o->workload) return aoibench_run_workload(o, daemon, error, error_size);
+    if (o->pin) aoibench_pin(daemon, 0);
+    if (o->pin) aoibench_pin(0, 1);
+    struct bench *b = aoibench_net_open(o, daemon, error, error_size);
+    struct aoibench_result *r = mem_zalloc(sizeof *r);
+    int status = b == NULL ? -1 : aoibench_net_drive(b, o->warmup);
+    if (!status) status = aoibench_net_measure(b, o->seconds, r);
+    if (!status && o->mirror) status = aoibench_net_compare(b, r);
+    if (b != NULL) aoibench_net_close(b);
+    if (!status) print_net(o, r);
+    if (!status && r->mismatches) {
+        snprintf(error, error_size, "views differ from brute force");
+        status = -1;
+    }
+    free(r);
+    return status;
+}
+
+static int run(const struct command *command, struct aoibench_options *o)
 {
     struct daemon daemon = {0};
-    struct aoibench_result *r = mem_zalloc(sizeof *r);
     char error[600];
     int status = o->aoid ? daemon_start(&daemon, o->aoid, NULL, 0, error, sizeof error) : 0;
     if (o->aoid && !status) o->address = daemon.address;
-    if (!status) status = aoibench_run_net(o, o->aoid ? daemon.pid : (pid_t)o->pid, r, error, sizeof error);
+    if (!status) status = command->run(o, o->aoid ? daemon.pid : (pid_t)o->pid, error, sizeof error);
     if (o->aoid) daemon_stop(&daemon, 10000);
-    if (!status)
-        print_result(o, r);
-    else
-        fprintf(stderr, "aoibench: %s\n", error);
-    if (!status && r->mismatches) status = 1;
-    free(r);
+    if (status) fprintf(stderr, "aoibench: %s\n", error);
     return status ? 1 : 0;
 }
 
-static int parse_net(int argc, char **argv)
+static int parse(const struct command *command, int argc, char **argv)
 {
-    struct aoibench_net o = {
+    struct aoibench_options o = {
         .entities = 10000,
         .players = 1000,
         .connections = 4,
@@ -162,16 +204,21 @@ static int parse_net(int argc, char **argv)
         .rate = 10,
         .seconds = 10,
         .warmup = 2,
+        .rounds = 5,
         .side = 2000,
         .radius = 50,
         .speed = 5,
         .flush_ms = LIBAOI_FLUSH_MS,
         .index = LIBAOI_GRID,
         .space = 1,
+        .write = 65536,
     };
     struct option options[ROWS + 2] = {{0}};
-    for (size_t i = 0; i < ROWS; i++) options[i] = (struct option){rows[i].name, rows[i].value ? required_argument : no_argument, NULL, (int)i + 256};
-    options[ROWS] = (struct option){"help", no_argument, NULL, 'h'};
+    size_t n = 0;
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].commands & command->bit)
+            options[n++] = (struct option){rows[i].name, rows[i].value ? required_argument : no_argument, NULL, (int)i + 256};
+    options[n] = (struct option){"help", no_argument, NULL, 'h'};
     for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (c == 'h') return print_help(stdout, 0);
         if (c < 256) return print_help(stderr, 2);
@@ -185,7 +232,7 @@ static int parse_net(int argc, char **argv)
         fprintf(stderr, "aoibench: --aoid starts a daemon, --address is for one that runs: give one of them\n");
         return 2;
     }
-    return run_net(&o);
+    return run(command, &o);
 }
 
 /* The core's benchmark is a program of its own, which is linked without any of this. */
@@ -207,9 +254,10 @@ static int run_core(char **argv)
 int main(int argc, char **argv)
 {
     if (argc < 2) return print_help(stderr, 2);
-    if (strcmp(argv[1], "net") == 0) return parse_net(argc - 1, argv + 1);
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(argv[1], commands[i].name) == 0) return parse(&commands[i], argc - 1, argv + 1);
     if (strcmp(argv[1], "core") == 0) return run_core(argv + 1);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) return print_help(stdout, 0);
-    fprintf(stderr, "aoibench: there is no benchmark \"%s\": net or core\n", argv[1]);
+    fprintf(stderr, "aoibench: there is no benchmark \"%s\": aoibench --help lists them\n", argv[1]);
     return 2;
 }

@@ -9,24 +9,64 @@
 
 #include "tools/histogram.h"
 
-struct aoibench_net {
-    const char *address, *aoid;
+struct aoibench_options {
+    const char *address, *aoid, *workload;
     uint32_t entities, players, connections, movers;
     double rate, seconds, warmup, side, radius, speed;
     uint32_t flush_ms, index, pid, space;
+    uint32_t batch;  /* moves a frame at most; 0: as many as are due */
+    uint32_t rounds; /* in turn with the yardstick */
+    uint32_t write;  /* bytes a write of the ceiling */
+    uint32_t depth;  /* queries under way */
+    double width, height;
+    bool burst; /* a round's moves all at once, else spread over its period */
+    bool plain; /* no extra word: updates of 16 bytes, and no latency */
+    bool pin;   /* the daemon on the first processor, the load on the second */
     bool mirror, json;
 };
 
 struct aoibench_result {
     double seconds;
-    uint64_t moves, deltas, enters, leaves, updates, bytes_in, bytes_out;
-    struct histogram latency, late; /* from due time to delta; by how much the generator itself was behind */
-    double cpu_seconds;             /* of the daemon; below 0: not known */
+    uint64_t rounds, moves, deltas, enters, leaves, updates, bytes_in, bytes_out;
+    struct histogram latency, late,
+        ping;                 /* from due time to delta; by how much the generator itself was behind; from a ping to the daemon's answer */
+    double cpu_seconds;       /* of the daemon; below 0: not known */
+    uint64_t writes, written; /* of the daemon: calls, bytes */
     size_t memory_bytes;
     uint64_t compared, mismatches; /* with mirror: entities of views in the end, and those that differ from brute force */
 };
 
-/* Runs the load against the daemon at options->address. 0, or -1 with a sentence in error. */
-int aoibench_run_net(const struct aoibench_net *options, pid_t daemon, struct aoibench_result *result, char *error, size_t error_size);
+/* Movers and players against the daemon at options->address, of which the process is known or 0. NULL, or -1: a sentence is in error, which must live as long. */
+struct bench *aoibench_net_open(const struct aoibench_options *options, pid_t daemon, char *error, size_t error_size);
+int aoibench_net_drive(struct bench *bench, double seconds);                                   /* without measuring */
+int aoibench_net_measure(struct bench *bench, double seconds, struct aoibench_result *result); /* fills *result */
+/* Moves as fast as they are taken, in batches. */
+int aoibench_net_push(struct bench *bench, double seconds, struct aoibench_result *result);
+int aoibench_net_compare(struct bench *bench, struct aoibench_result *result); /* with brute force; adds to *result */
+void aoibench_net_close(struct bench *bench);
+
+/* What it takes to send so many ready bytes over loopback TCP, in writes of this size, alternating between connections: seconds of the sender's processor. Below 0:
+ * errno says why. */
+double aoibench_ceiling(uint64_t bytes, size_t write_bytes, uint32_t connections, bool pin);
+
+/* Pins a process (0: this one) to the n-th processor that it may use, if there are several. */
+void aoibench_pin(pid_t pid, int n);
+double aoibench_median(double *values, uint32_t n); /* reorders them */
+
+/* Each prints its report. 0, or -1 with a sentence in error. */
+int aoibench_run_net(struct aoibench_options *options, pid_t daemon, char *error, size_t error_size);
+int aoibench_run_workload(struct aoibench_options *options, pid_t daemon, char *error, size_t error_size);
+int aoibench_run_input(struct aoibench_options *options, pid_t daemon, char *error, size_t error_size);
+int aoibench_run_ceiling(struct aoibench_options *options, pid_t daemon, char *error, size_t error_size);
+
+/* One line of a report. */
+struct aoibench_figure {
+    const char *name;
+    double value;
+    int decimals;
+    bool unknown; /* nothing was measured */
+};
+/* Lines, or one JSON object with `text` (pairs of name and value, ended by NULL) behind the figures. */
+void aoibench_print(bool json, const struct aoibench_figure *figures, size_t n, const char *const *text);
 
 #endif

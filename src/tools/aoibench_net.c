@@ -14,14 +14,18 @@
 
 #define SLICE_US 2000                /* entities move spread over their period, so many at a time as are due */
 #define MAX_UNSENT ((size_t)4 << 20) /* bytes that wait for the socket before a mover waits */
+#define PING_US 1000
 #define SETTLE_MS 60000
 #define FLUSHES_MAX 200
 #define COMPARE_PAIRS ((uint64_t)300 * 1000 * 1000)
 
 struct bench {
-    const struct aoibench_net *o;
+    struct aoibench_options options;
+    const struct aoibench_options *o; /* these */
     struct aoibench_result *r;
-    struct libaoi **conn; /* movers, then players */
+    pid_t daemon;
+    struct libaoi **conn; /* movers, players, and last a bystander that pings */
+    uint64_t ping_us;     /* when it was pinged last */
     struct pollfd *fds;
     uint32_t conns;
     bool measuring;
@@ -63,12 +67,36 @@ __attribute__((format(printf, 2, 3))) static int bench_fail(struct bench *b, con
 static void on_delta(void *ctx, const struct libaoi_delta *d)
 {
     struct bench *b = ctx;
-    if (!b->measuring || !d->update_n) return;
+    if (!b->measuring || d->update_extra == NULL) return;
     uint32_t now = (uint32_t)now_us();
     for (size_t i = 0; i < d->update_n; i++) {
         int32_t us = (int32_t)(now - d->update_extra[i]);
         histogram_add(&b->r->latency, us > 0 ? (uint64_t)us : 0);
     }
+}
+
+static uint64_t wall_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* By the daemon's clock, which is ours: how long the answer lies here unread, while deltas are taken in, is not the daemon's doing. */
+static void on_pong(void *ctx, uint64_t seq, uint64_t sent_us, uint64_t answered_us)
+{
+    struct bench *b = ctx;
+    (void)seq;
+    if (b->measuring && sent_us > 0) histogram_add(&b->r->ping, answered_us > sent_us ? answered_us - sent_us : 0);
+}
+
+static void bench_ping(struct bench *b)
+{
+    struct libaoi *c = b->conn[b->conns - 1];
+    uint64_t now = now_us();
+    if (now < b->ping_us + PING_US || libaoi_unanswered(c) > 0) return;
+    b->ping_us = now;
+    libaoi_ping(c, wall_us());
 }
 
 static void on_ack(void *ctx, const struct libaoi_ack *ack)
@@ -85,6 +113,7 @@ static int bench_pump(struct bench *b, uint64_t until_us)
 {
     for (;;) {
         int handled = 0;
+        if (b->measuring) bench_ping(b);
         for (uint32_t i = 0; i < b->conns; i++) {
             int n = libaoi_poll(b->conn[i], 0);
             if (n < 0) return bench_fail(b, "connection %u: %s", i, libaoi_error(b->conn[i]));
@@ -116,13 +145,14 @@ static int bench_settle(struct bench *b)
 static int bench_connect(struct bench *b)
 {
     char name[32];
-    for (b->conns = 0; b->conns < b->o->movers + b->o->connections; b->conns++) {
+    uint32_t players_end = b->o->movers + b->o->connections;
+    for (b->conns = 0; b->conns <= players_end; b->conns++) {
         bool mover = b->conns < b->o->movers;
-        snprintf(name, sizeof name, "aoibench-%s", mover ? "mover" : "players");
+        snprintf(name, sizeof name, "aoibench-%s", mover ? "mover" : b->conns < players_end ? "players" : "pings");
         const struct libaoi_options options = {.address = b->o->address,
                                                .client_name = name,
                                                .mirror = b->o->mirror && !mover,
-                                               .handlers = {.ctx = b, .delta = on_delta, .ack = on_ack}};
+                                               .handlers = {.ctx = b, .delta = on_delta, .ack = on_ack, .pong = on_pong}};
         char why[300];
         b->conn[b->conns] = libaoi_connect(&options, why, sizeof why);
         if (!b->conn[b->conns]) return bench_fail(b, "%s", why);
@@ -133,9 +163,8 @@ static int bench_connect(struct bench *b)
 /* The space, everybody in it, and the players riding the first entities of an even spread. */
 static int bench_load(struct bench *b)
 {
-    const struct aoibench_net *o = b->o;
-    const struct libaoi_settings settings = {
-        .index = o->index, .cell_size = o->radius > 1 ? o->radius / 2 : 1, .extra = true, .flush_ms = o->flush_ms};
+    const struct aoibench_options *o = b->o;
+    const struct libaoi_settings settings = {.index = o->index, .extra = !o->plain, .flush_ms = o->flush_ms};
     libaoi_create_space(b->conn[0], b->o->space, &settings, false);
     if (bench_settle(b)) return -1;
     for (uint32_t i = 0; i < o->entities; i++) {
@@ -183,10 +212,10 @@ static int move_slice(struct bench *b, uint32_t from, uint32_t to, uint64_t due)
     }
     for (uint32_t i = from; i < to;) {
         uint32_t mover = (uint32_t)((uint64_t)i * b->o->movers / b->o->entities), end = i;
-        while (end < to && (uint64_t)end * b->o->movers / b->o->entities == mover) end++;
+        while (end < to && (uint64_t)end * b->o->movers / b->o->entities == mover && (b->o->batch == 0 || end - i < b->o->batch)) end++;
         while (libaoi_unsent(b->conn[mover]) > MAX_UNSENT)
             if (bench_pump(b, now_us() + 1000)) return -1;
-        libaoi_move(b->conn[mover], b->o->space, end - i, b->id + i, b->x + i, b->y + i, NULL, b->stamp + i);
+        libaoi_move(b->conn[mover], b->o->space, end - i, b->id + i, b->x + i, b->y + i, NULL, b->o->plain ? NULL : b->stamp + i);
         libaoi_send(b->conn[mover]);
         i = end;
     }
@@ -198,18 +227,31 @@ static int move_slice(struct bench *b, uint32_t from, uint32_t to, uint64_t due)
     return 0;
 }
 
+/* Waits until the round that has just been sent was flushed, and all of it has been told: a command that changes nothing is answered when no flush is open any
+ * more, and pings behind the deltas. */
+static int finish_round(struct bench *b)
+{
+    if (bench_settle(b) || bench_pump(b, now_us() + (b->o->flush_ms + 1) * 1000)) return -1;
+    libaoi_set_priority(b->conn[0], b->o->space, b->id[0], 0);
+    if (bench_settle(b)) return -1;
+    for (uint32_t i = b->o->movers; i < b->o->movers + b->o->connections; i++) libaoi_ping(b->conn[i], 0);
+    return bench_settle(b);
+}
+
 /* Everybody moves `rate` times a second for so long. The slices keep to their times: when one is late, the next is not moved back, and latency counts from when
  * the move was due. */
 static int drive(struct bench *b, double seconds)
 {
     uint64_t start = now_us(), period = (uint64_t)(1e6 / b->o->rate), end = start + (uint64_t)(seconds * 1e6);
-    uint64_t slices = period / SLICE_US ? period / SLICE_US : 1;
+    uint64_t slices = !b->o->burst && period / SLICE_US ? period / SLICE_US : 1;
     for (uint64_t k = 0;; k++) {
         uint64_t round = k / slices, slice = k % slices, due = start + round * period + slice * period / slices;
         if (due >= end) return bench_pump(b, end);
         if (bench_pump(b, due)) return -1;
+        if (b->measuring && slice == 0) b->r->rounds++;
         uint32_t from = (uint32_t)(b->o->entities * slice / slices), to = (uint32_t)(b->o->entities * (slice + 1) / slices);
         if (to > from && move_slice(b, from, to, due)) return -1;
+        if (b->o->burst && finish_round(b)) return -1;
     }
 }
 
@@ -227,20 +269,58 @@ static void count_told(const struct bench *b, uint64_t sign)
     }
 }
 
-static int bench_measure(struct bench *b, pid_t daemon)
+static void count_cpu(const struct bench *b, int sign)
 {
-    if (drive(b, b->o->warmup)) return -1;
-    double cpu = daemon > 0 ? daemon_cpu_seconds(daemon) : 0;
+    uint64_t calls, bytes;
+    if (b->daemon <= 0) return;
+    b->r->cpu_seconds += sign * daemon_cpu_seconds(b->daemon);
+    daemon_writes(b->daemon, &calls, &bytes);
+    b->r->writes += (uint64_t)(int64_t)sign * calls;
+    b->r->written += (uint64_t)(int64_t)sign * bytes;
+}
+
+/* Measures what `load` does in so many seconds. */
+static int bench_measure(struct bench *b, double seconds, struct aoibench_result *result, int (*load)(struct bench *b, double seconds))
+{
+    *result = (struct aoibench_result){0};
+    b->r = result;
+    count_cpu(b, -1);
     uint64_t start = now_us();
     count_told(b, (uint64_t)-1);
     b->measuring = true;
-    if (drive(b, b->o->seconds)) return -1;
+    int status = load(b, seconds);
     b->measuring = false;
+    if (status) return -1;
     count_told(b, 1);
-    b->r->seconds = (double)(now_us() - start) / 1e6;
-    b->r->cpu_seconds = daemon > 0 ? daemon_cpu_seconds(daemon) - cpu : -1;
-    b->r->memory_bytes = daemon > 0 ? daemon_memory_bytes(daemon) : 0;
+    count_cpu(b, 1);
+    result->seconds = (double)(now_us() - start) / 1e6;
+    if (b->daemon <= 0) result->cpu_seconds = -1;
+    result->memory_bytes = b->daemon > 0 ? daemon_memory_bytes(b->daemon) : 0;
     return 0;
+}
+
+int aoibench_net_drive(struct bench *b, double seconds)
+{
+    return drive(b, seconds);
+}
+
+int aoibench_net_measure(struct bench *b, double seconds, struct aoibench_result *result)
+{
+    return bench_measure(b, seconds, result, drive);
+}
+
+/* All walk, over and over; a frame waits for room, not for its turn. */
+static int push(struct bench *b, double seconds)
+{
+    uint64_t end = now_us() + (uint64_t)(seconds * 1e6);
+    while (now_us() < end)
+        if (move_slice(b, 0, b->o->entities, now_us()) || bench_pump(b, now_us())) return -1;
+    return bench_settle(b);
+}
+
+int aoibench_net_push(struct bench *b, double seconds, struct aoibench_result *result)
+{
+    return bench_measure(b, seconds, result, push);
 }
 
 /* fl(): sums are rounded to 32-bit floats, as the rule says. */
@@ -252,7 +332,7 @@ static bool sees(float e, float radius, float t)
 
 static void compare_view(struct bench *b, uint32_t p)
 {
-    const struct aoibench_net *o = b->o;
+    const struct aoibench_options *o = b->o;
     const struct libaoi_view *view = libaoi_view(b->conn[o->movers + p % o->connections], o->space, p + 1);
     uint32_t unit = (uint32_t)((uint64_t)p * o->entities / o->players);
     size_t want = 0;
@@ -267,10 +347,11 @@ static void compare_view(struct bench *b, uint32_t p)
 }
 
 /* Everybody has stopped: flushes until nobody is owed anything, and compares the views with brute force, as many as take a second or so. */
-static int bench_compare(struct bench *b)
+int aoibench_net_compare(struct bench *b, struct aoibench_result *result)
 {
-    const struct aoibench_net *o = b->o;
+    const struct aoibench_options *o = b->o;
     int rounds = 0;
+    b->r = result;
     if (bench_settle(b)) return -1;
     do {
         b->pending = false;
@@ -285,30 +366,35 @@ static int bench_compare(struct bench *b)
     return 0;
 }
 
-int aoibench_run_net(const struct aoibench_net *o, pid_t daemon, struct aoibench_result *result, char *error, size_t error_size)
+struct bench *aoibench_net_open(const struct aoibench_options *options, pid_t daemon, char *error, size_t error_size)
 {
-    struct bench b = {.o = o, .r = result, .error = error, .error_size = error_size, .random = 88172645463325252u};
-    size_t n = o->entities;
-    b.conn = mem_zalloc((o->movers + o->connections) * sizeof *b.conn);
-    b.fds = mem_zalloc((o->movers + o->connections) * sizeof *b.fds);
-    b.id = mem_zalloc(n * sizeof *b.id);
-    b.x = mem_zalloc(n * sizeof *b.x);
-    b.y = mem_zalloc(n * sizeof *b.y);
-    b.dx = mem_zalloc(n * sizeof *b.dx);
-    b.dy = mem_zalloc(n * sizeof *b.dy);
-    b.stamp = mem_zalloc(n * sizeof *b.stamp);
-    int status = bench_connect(&b);
-    if (!status) status = bench_load(&b);
-    if (!status) status = bench_measure(&b, daemon);
-    if (!status && o->mirror) status = bench_compare(&b);
-    for (uint32_t i = 0; i < b.conns; i++) libaoi_close(b.conn[i]);
-    free(b.conn);
-    free(b.fds);
-    free(b.id);
-    free(b.x);
-    free(b.y);
-    free(b.dx);
-    free(b.dy);
-    free(b.stamp);
-    return status;
+    struct bench *b = mem_zalloc(sizeof *b);
+    size_t n = options->entities, conns = options->movers + options->connections + 1;
+    *b = (struct bench){.options = *options, .daemon = daemon, .error = error, .error_size = error_size, .random = 88172645463325252u};
+    b->o = &b->options;
+    b->conn = mem_zalloc(conns * sizeof *b->conn);
+    b->fds = mem_zalloc(conns * sizeof *b->fds);
+    b->id = mem_zalloc(n * sizeof *b->id);
+    b->x = mem_zalloc(n * sizeof *b->x);
+    b->y = mem_zalloc(n * sizeof *b->y);
+    b->dx = mem_zalloc(n * sizeof *b->dx);
+    b->dy = mem_zalloc(n * sizeof *b->dy);
+    b->stamp = mem_zalloc(n * sizeof *b->stamp);
+    if (bench_connect(b) == 0 && bench_load(b) == 0) return b;
+    aoibench_net_close(b);
+    return NULL;
+}
+
+void aoibench_net_close(struct bench *b)
+{
+    for (uint32_t i = 0; i < b->conns; i++) libaoi_close(b->conn[i]);
+    free(b->conn);
+    free(b->fds);
+    free(b->id);
+    free(b->x);
+    free(b->y);
+    free(b->dx);
+    free(b->dy);
+    free(b->stamp);
+    free(b);
 }

@@ -150,16 +150,24 @@ int daemon_stop(struct daemon *d, int timeout_ms)
 
 double daemon_cpu_seconds(pid_t pid)
 {
-    char path[64], line[1024] = "";
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    clockid_t clock;
+    struct timespec t;
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void daemon_writes(pid_t pid, uint64_t *calls, uint64_t *bytes)
+{
+    char path[64], line[128];
+    *calls = *bytes = 0;
+    snprintf(path, sizeof path, "/proc/%d/io", (int)pid);
     FILE *f = fopen(path, "r");
-    if (!f) return 0;
-    unsigned long user = 0, system = 0;
-    /* the name in parentheses may hold anything; utime and stime are the 12th and 13th fields behind it */
-    char *at = fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+    if (!f) return;
+    while (fgets(line, sizeof line, f)) {
+        if (strncmp(line, "wchar:", 6) == 0) *bytes = strtoull(line + 6, NULL, 10);
+        if (strncmp(line, "syscw:", 6) == 0) *calls = strtoull(line + 6, NULL, 10);
+    }
     fclose(f);
-    if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2) return 0;
-    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 }
 
 static size_t status_kib(pid_t pid, const char *key)

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct daemon {
@@ -21,8 +22,9 @@ int daemon_stop(struct daemon *d, int timeout_ms);
 /* Waits up to timeout_ms for it to end by itself. As daemon_stop() but -1 if it still runs; the directory stays until daemon_stop(). */
 int daemon_wait(struct daemon *d, int timeout_ms);
 
-double daemon_cpu_seconds(pid_t pid);  /* user and system time so far; 0 if it cannot be read */
-size_t daemon_memory_bytes(pid_t pid); /* resident; 0 if it cannot be read */
+double daemon_cpu_seconds(pid_t pid);                            /* user and system time so far; 0 if it cannot be read */
+void daemon_writes(pid_t pid, uint64_t *calls, uint64_t *bytes); /* so far; 0 if it cannot be read */
+size_t daemon_memory_bytes(pid_t pid);                           /* resident; 0 if it cannot be read */
 size_t daemon_memory_peak_bytes(pid_t pid);
 
 #endif

@@ -349,4 +349,13 @@ size_t codec_encode_server(const struct codec_server_frame *frame, struct buf *o
  * max_payload + 1 KiB and max_message + 1 KiB <= max_frame_bytes.) Returns how many frames. */
 size_t codec_encode_delta(const struct aoi_delta *delta, size_t max_frame_bytes, struct buf *out);
 
+/* Deltas of one flush for several players in one frame: it is begun by the first, and has to be ended before anything else is appended or taken away. Zeroed there is
+ * none. What is too long for company goes as codec_encode_delta() has it. */
+struct codec_group {
+    size_t len; /* bytes of the Deltas so far, at the end of the buffer; 0: no frame is begun */
+    uint64_t space, flush, tag, time_us;
+};
+void codec_group_add(struct codec_group *group, const struct aoi_delta *delta, size_t max_frame_bytes, struct buf *out);
+void codec_group_end(struct codec_group *group, struct buf *out); /* fine if there is none */
+
 #endif

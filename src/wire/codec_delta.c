@@ -162,18 +162,23 @@ static void lay_out(const struct aoi_delta *d, const struct slice *s, uint32_t p
              lost_size(s->lost);
     b->column_n = 0;
     add_column(b, LEAVE_IDS, d->leave_id, s->leave, 8);
-    add_column(b, ENTER_IDS, d->enters.id, s->enter, 8);
-    add_column(b, ENTER_X, d->enters.x, s->enter, 4);
-    add_column(b, ENTER_Y, d->enters.y, s->enter, 4);
-    add_column(b, ENTER_Z, d->enters.z, s->enter, 4);
-    add_column(b, ENTER_EXTRA, d->enters.extra, s->enter, 4);
-    add_column(b, ENTER_LAYERS, d->enters.layers, s->enter, 4);
-    add_blobs(b, ENTER_PAYLOADS, d->enters.payload, d->enters.payload_len, s->enter, true);
-    add_column(b, UPDATE_IDS, d->updates.id, s->update, 8);
-    add_column(b, UPDATE_X, d->updates.x, s->update, 4);
-    add_column(b, UPDATE_Y, d->updates.y, s->update, 4);
-    add_column(b, UPDATE_Z, d->updates.z, s->update, 4);
-    add_column(b, UPDATE_EXTRA, d->updates.extra, s->update, 4);
+    if (s->enter.n > 0) {
+        add_column(b, ENTER_IDS, d->enters.id, s->enter, 8);
+        add_column(b, ENTER_X, d->enters.x, s->enter, 4);
+        add_column(b, ENTER_Y, d->enters.y, s->enter, 4);
+        add_column(b, ENTER_Z, d->enters.z, s->enter, 4);
+        add_column(b, ENTER_EXTRA, d->enters.extra, s->enter, 4);
+        add_column(b, ENTER_LAYERS, d->enters.layers, s->enter, 4);
+        add_blobs(b, ENTER_PAYLOADS, d->enters.payload, d->enters.payload_len, s->enter, true);
+    }
+    if (s->update.n > 0) {
+        add_column(b, UPDATE_IDS, d->updates.id, s->update, 8);
+        add_column(b, UPDATE_X, d->updates.x, s->update, 4);
+        add_column(b, UPDATE_Y, d->updates.y, s->update, 4);
+        add_column(b, UPDATE_Z, d->updates.z, s->update, 4);
+        add_column(b, UPDATE_EXTRA, d->updates.extra, s->update, 4);
+    }
+    if (s->payload.n + s->layers.n + s->message.n == 0) return; /* as mostly */
     add_column(b, PAYLOAD_IDS, d->payload_id, s->payload, 8);
     add_blobs(b, PAYLOADS, d->payload, d->payload_len, s->payload, false);
     add_column(b, LAYERS_IDS, d->layers_id, s->layers, 8);
@@ -325,6 +330,59 @@ size_t codec_encode_delta(const struct aoi_delta *delta, size_t max_frame_bytes,
         (void)len;
     }
     return part;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- groups */
+
+/* Room for the lengths of the frame and of the Deltas in it, with their tag: 3 bytes say what is below 2 MiB. */
+#define GROUP_LENGTHS (3 + 1 + 3)
+#define GROUP_BYTES_MAX \
+    ((size_t)64 * 1024) /* a frame that is grouped is not longer: enough for its head to weigh nothing, little enough for any reader */
+
+static void group_begin(struct codec_group *group, const struct aoi_delta *d, struct buf *out)
+{
+    uint8_t *p = buf_reserve(out, GROUP_LENGTHS + 4 * 11);
+    *group = (struct codec_group){.space = d->space, .flush = d->flush, .tag = d->tag, .time_us = d->time_us};
+    uint8_t *start = p + GROUP_LENGTHS;
+    p = put_scalar(start, DELTAS_SPACE, d->space);
+    p = put_scalar(p, DELTAS_FLUSH, d->flush);
+    p = put_scalar(p, DELTAS_TAG, d->tag);
+    p = put_scalar(p, DELTAS_TIME_US, d->time_us);
+    group->len = (size_t)(p - start);
+    out->end += GROUP_LENGTHS + group->len;
+}
+
+void codec_group_end(struct codec_group *group, struct buf *out)
+{
+    size_t len = group->len, frame = len_size(SERVER_FRAME_DELTAS, len), head = frame_header_size(frame) + frame - len;
+    if (len == 0) return;
+    uint8_t *start = out->at + out->end - len - GROUP_LENGTHS;
+    if (head < GROUP_LENGTHS) memmove(start + head, start + GROUP_LENGTHS, len); /* short: this is no matter */
+    uint8_t *p = put_len(start + frame_put_header(start, frame), SERVER_FRAME_DELTAS, len);
+    CHECK(p == start + head);
+    out->end -= GROUP_LENGTHS - head;
+    group->len = 0;
+}
+
+void codec_group_add(struct codec_group *group, const struct aoi_delta *d, size_t max_frame_bytes, struct buf *out)
+{
+    size_t most = max_frame_bytes < GROUP_BYTES_MAX ? max_frame_bytes : GROUP_BYTES_MAX;
+    struct slice slice = whole(d);
+    struct body body;
+    lay_out(d, &slice, 0, false, &body);
+    size_t bytes = len_size(DELTAS_PLAYERS, body.len);
+    bool same = group->flush == d->flush && group->space == d->space && group->tag == d->tag && group->time_us == d->time_us;
+    if (group->len > 0 && (!same || GROUP_LENGTHS + group->len + bytes > most)) codec_group_end(group, out);
+    if (GROUP_LENGTHS + 4 * 11 + bytes > most) {
+        codec_encode_delta(d, max_frame_bytes, out);
+        return;
+    }
+    if (group->len == 0) group_begin(group, d, out);
+    uint8_t *start = buf_reserve(out, bytes);
+    uint8_t *end = put_body(put_len(start, DELTAS_PLAYERS, body.len), &body);
+    CHECK(end == start + bytes);
+    group->len += bytes;
+    out->end += bytes;
 }
 
 size_t codec__deltas_out(const struct codec_server_frame *frame, struct buf *out)

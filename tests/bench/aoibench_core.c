@@ -14,19 +14,23 @@ static void run_all(const struct options *o, struct result *out);
 static void run_memory(const struct options *o, struct result *out);
 static void run_idle(const struct options *o, struct result *out);
 
+static const struct crowd_mix three_sizes[CROWD_MIX] = {{0.70, 10}, {0.95, 50}, {1, 300}};
+static const struct crowd_mix few_huge[CROWD_MIX] = {{0.9, 10}, {1, 10000}, {1, 10000}};
+
 static const struct workload workloads[] = {
-    {"W1", "10,000 in 2,000 x 2,000", 10000, 2000, 50, 0.5, 100, 0, false, run_all},
-    {"W2", "10,000 in 1,000 x 1,000", 10000, 1000, 50, 1, 100, 0, false, run_all},
-    {"W3", "100,000 in 6,324 x 6,324", 100000, 6324, 50, 0.5, 20, 0, false, run_all},
-    {"W4", "5,000 in 200 x 200: a hot spot", 5000, 200, 50, 0.5, 20, 0, false, run_all},
-    {"W5", "W1 with 1 % teleporting each flush", 10000, 2000, 50, 0.5, 100, 0.01, false, run_all},
-    {"W6", "W1 with half-extents 10, 50 and 300", 10000, 2000, 50, 0.5, 100, 0, true, run_all},
-    {"MEM", "a million that nobody watches: bytes an entity", 1000000, 20000, 50, 0.5, 2, 0, false, run_memory},
-    {"IDLE", "a million still ones, 10,000 players: one moves, all move", 1000000, 20000, 50, 0.5, 200, 0, false, run_idle},
-    {"CROWD", "W4 with max_view 100", 5000, 200, 50, 0.5, 20, 0, false, bench_run_crowd},
-    {"LOD", "W2 with update_tiers 15:1 30:2 *:4, beside W2", 10000, 1000, 50, 1, 100, 0, false, bench_run_lod},
-    {"APPEAL", "W3 with ten that can be seen from 2,000 further away, beside W3", 100000, 6324, 50, 0.5, 20, 0, false, bench_run_appeal},
-    {"ZOOM", "a million, 100 cameras over all of them that show 200 cities, 100,000 armies move", 1000000, 20000, 0, 0, 10, 0, false, bench_run_zoom},
+    {"W1", "10,000 in 2,000 x 2,000", 10000, 2000, 50, 0.5, 100, 0, NULL, run_all},
+    {"W2", "10,000 in 1,000 x 1,000", 10000, 1000, 50, 1, 100, 0, NULL, run_all},
+    {"W3", "100,000 in 6,324 x 6,324", 100000, 6324, 50, 0.5, 20, 0, NULL, run_all},
+    {"W4", "5,000 in 200 x 200: a hot spot", 5000, 200, 50, 0.5, 20, 0, NULL, run_all},
+    {"W5", "W1 with 1 % teleporting each flush", 10000, 2000, 50, 0.5, 100, 0.01, NULL, run_all},
+    {"W6", "W1 with half-extents 10, 50 and 300", 10000, 2000, 50, 0.5, 100, 0, three_sizes, run_all},
+    {"MEM", "a million that nobody watches: bytes an entity", 1000000, 20000, 50, 0.5, 2, 0, NULL, run_memory},
+    {"IDLE", "a million still ones, 10,000 players: one moves, all move", 1000000, 20000, 50, 0.5, 200, 0, NULL, run_idle},
+    {"SPARSE", "4,000 in 1,000,000 x 1,000,000; half-extents 10, one in ten 10,000", 4000, 1000000, 10, 5, 200, 0, few_huge, run_all},
+    {"CROWD", "W4 with max_view 100", 5000, 200, 50, 0.5, 20, 0, NULL, bench_run_crowd},
+    {"LOD", "W2 with update_tiers 15:1 30:2 *:4, beside W2", 10000, 1000, 50, 1, 100, 0, NULL, bench_run_lod},
+    {"APPEAL", "W3 with ten that can be seen from 2,000 further away, beside W3", 100000, 6324, 50, 0.5, 20, 0, NULL, bench_run_appeal},
+    {"ZOOM", "a million, 100 cameras over all of them that show 200 cities, 100,000 armies move", 1000000, 20000, 0, 0, 10, 0, NULL, bench_run_zoom},
 };
 
 struct crowd_plan bench_plan(const struct options *o, uint32_t players)
@@ -38,7 +42,7 @@ struct crowd_plan bench_plan(const struct options *o, uint32_t players)
                                .radius = w->radius,
                                .step = w->step,
                                .teleport = w->teleport,
-                               .mixed = w->mixed,
+                               .mix = w->mix,
                                .index = o->index,
                                .cell_size = o->cell_size,
                                .seed = o->seed,

@@ -13,7 +13,7 @@ struct workload {
     double side, radius, step;
     uint32_t flushes;
     double teleport;
-    bool mixed;
+    const struct crowd_mix *mix;
     void (*run)(const struct options *o, struct result *out);
 };
 

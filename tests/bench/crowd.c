@@ -122,7 +122,9 @@ void crowd_init(struct crowd *c, const struct crowd_plan *plan)
     for (size_t e = 0; e < n; e++) {
         double p = unit(c);
         c->id[e] = FIRST_ID + e;
-        c->r[e] = (float)(!plan->mixed ? plan->radius : p < 0.70 ? 10 : p < 0.95 ? 50 : 300);
+        const struct crowd_mix *mix = plan->mix;
+        while (mix != NULL && p >= mix->share) mix++;
+        c->r[e] = (float)(mix != NULL ? mix->radius : plan->radius);
         c->x[e] = (float)(unit(c) * plan->side);
         c->y[e] = (float)(unit(c) * plan->side);
     }

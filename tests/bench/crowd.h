@@ -8,14 +8,20 @@
 
 #include "core/aoi.h"
 
+/* Half-extents of the boxes: [0] of the first `share` of all, at random, [1] of those up to its share, [2] of the rest. */
+struct crowd_mix {
+    double share, radius;
+};
+#define CROWD_MIX 3
+
 struct crowd_plan {
-    uint32_t entities, players; /* the first `players` entities are watched, each by one player */
-    double side, radius, step;  /* the world is side x side; a box of half-extent radius; length of a step */
-    double teleport;            /* share of the entities that jump anywhere instead */
-    bool mixed;                 /* half-extents 10 (70 %), 50 (25 %) and 300 (5 %) instead of radius */
-    uint32_t max_view;          /* 0: no limit */
-    const char *tiers;          /* update_tiers; NULL: none */
-    uint32_t castles;           /* so many, spread evenly over the ids, have an appeal */
+    uint32_t entities, players;  /* the first `players` entities are watched, each by one player */
+    double side, radius, step;   /* the world is side x side; a box of half-extent radius; length of a step */
+    double teleport;             /* share of the entities that jump anywhere instead */
+    const struct crowd_mix *mix; /* CROWD_MIX of them, instead of radius; NULL: all alike */
+    uint32_t max_view;           /* 0: no limit */
+    const char *tiers;           /* update_tiers; NULL: none */
+    uint32_t castles;            /* so many, spread evenly over the ids, have an appeal */
     double appeal;
     bool presence_only;
     enum aoi_index index;

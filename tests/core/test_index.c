@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "core/crosslist.h"
 #include "core/space.h"
 
 /* A space made by hand. Player w belongs to watch w and is what shows whether the watch was marked. */
@@ -21,6 +22,7 @@ struct rig {
     uint32_t slots, watches; /* at most */
     double origin, side;     /* positions are within origin +- side */
     double unit;             /* and in whole units, if it is not 0 */
+    uint32_t burst;          /* so many commands come yet before anything is read: an index may do them together */
     /* what a flush must tell, by slot and by watch */
     bool *touched;    /* added, moved, removed or changed since the last flush */
     float (*from)[3]; /* where it was then */
@@ -394,7 +396,7 @@ static void random_watch(struct rig *r, uint32_t watch)
 
 static void random_command(struct rig *r)
 {
-    uint32_t slot = below(r, r->slots), watch = below(r, r->watches), what = below(r, 64);
+    uint32_t slot = below(r, r->slots), watch = below(r, r->watches), what = below(r, r->burst > 0 ? 58 : 64);
     float pos[3], lo[3], hi[3];
     if (!alive(r, slot)) {
         random_place(r, pos);
@@ -417,6 +419,8 @@ static void random_command(struct rig *r)
         check_watching(r, lo, hi);
     }
     if (what >= 62) flush(r);
+    if (r->burst > 0 && r->burst-- > 1) return;
+    if (below(r, 32) == 0) r->burst = below(r, 300);
     if (r->space.watches.n > 0) check_watch(r, below(r, r->space.watches.n));
 }
 
@@ -433,7 +437,7 @@ static void run_at(const struct aoi__index_ops *ops, uint32_t dims, uint32_t slo
     r.layered = layered;
     for (uint32_t i = 0; i < steps; i++) {
         random_command(&r);
-        if (i % 32 != 0) continue;
+        if (i % 32 != 0 || r.burst > 0) continue;
         ops->validate(&r.space);
         for (uint32_t w = 0; w < r.space.watches.n; w++) check_watch(&r, w);
     }
@@ -530,7 +534,7 @@ static void a_crowd_that_watches_and_teleports_matches_brute_force(const struct 
         if (i % 64 == 0) insert(&r, slot, r.space.hot[slot].pos);
         random_move(&r, slot);
         watch_around(&r, slot, slot, extents[below(&r, 64) == 0 ? below(&r, 8) : slot % 7]);
-        check_watch(&r, below(&r, N));
+        if (i / 1024 % 2 == 0) check_watch(&r, below(&r, N)); /* else 1,024 commands are one batch */
         if (i % N == 0) ops->validate(&r.space);
         if (i % (2 * N) == N) flush(&r);
     }
@@ -678,6 +682,72 @@ static void the_crosslist_marks_a_watch_whose_set_has_changed(void **state)
     rig_clear(&r);
 }
 
+/* In a world that is long and narrow, with a watch around every 10th place on its one road. */
+static void build_road(struct rig *r, uint32_t n)
+{
+    rig_init(r, &aoi__crosslist_ops, 2, n, n);
+    for (uint32_t i = n; i-- > 0;) {
+        insert(r, i, (const float[3]){(float)(i * 10), (float)(i % 7), 0});
+        watch_around(r, i, i, 50);
+    }
+    r->space.ops->resolve(&r->space);
+}
+
+static uint64_t work(const struct rig *r)
+{
+    const struct aoi__crosslist *x = r->space.index;
+    return x->work;
+}
+
+/* Most markers and pairs that the cross-list looks at when one of n goes from end to end. */
+static uint64_t work_of_a_teleport(uint32_t n)
+{
+    struct rig r;
+    uint64_t most = 0;
+    build_road(&r, n);
+    for (uint32_t i = 0; i < 32; i++) {
+        uint64_t before = work(&r);
+        uint32_t slot = i % 2 == 0 ? i : n - i;
+        move(&r, slot, (const float[3]){(float)((n - slot) * 10), 3, 0});
+        watch_around(&r, slot, slot, 50);
+        r.space.ops->resolve(&r.space);
+        check_watch(&r, slot);
+        if (work(&r) - before > most) most = work(&r) - before;
+    }
+    rig_clear(&r);
+    return most;
+}
+
+static void a_teleport_costs_the_crosslist_the_same_in_a_world_eight_times_as_long(void **state)
+{
+    (void)state;
+    uint64_t small = work_of_a_teleport(512), large = work_of_a_teleport(4096);
+    assert_true(small > 0);
+    assert_true(large <= small + AOI__CHUNK);
+    assert_true(large < 256); /* where passing everything on the way looks at 16,000 */
+}
+
+/* All take a step too small to pass anything; some teleport. */
+static void a_few_teleports_cost_the_crosslist_little_where_everything_moves(void **state)
+{
+    (void)state;
+    enum { N = 4096, FAR = 8 };
+    struct rig r;
+    build_road(&r, N);
+    for (uint32_t turn = 1; turn < 4; turn++) {
+        uint64_t before = work(&r);
+        for (uint32_t i = 0; i < N; i++) {
+            bool far = i % (N / FAR) == turn;
+            move(&r, i, (const float[3]){(float)((far ? N - i : i) * 10) + (float)turn * 0.25f, (float)(i % 7), 0});
+            watch_around(&r, i, i, 50);
+        }
+        r.space.ops->resolve(&r.space);
+        for (uint32_t i = 0; i < N; i += 5) check_watch(&r, i);
+        if (turn > 1) assert_in_range(work(&r) - before, FAR, 2 * FAR * 256); /* those of this turn, and those of the last, which come back */
+    }
+    rig_clear(&r);
+}
+
 #define BOTH_OF(name) cmocka_unit_test(name##_grid), cmocka_unit_test(name##_crosslist)
 
 /* clang-format off */
@@ -688,6 +758,8 @@ int main(void)
         BOTH_OF(edges_are_inclusive_from_every_side),
         BOTH_OF(a_watch_is_reused_by_another_entity),
         cmocka_unit_test(the_crosslist_marks_a_watch_whose_set_has_changed),
+        cmocka_unit_test(a_teleport_costs_the_crosslist_the_same_in_a_world_eight_times_as_long),
+        cmocka_unit_test(a_few_teleports_cost_the_crosslist_little_where_everything_moves),
         BOTH_OF(a_wide_world_matches_brute_force),
         BOTH_OF(coordinates_that_tie_match_brute_force),
         BOTH_OF(coordinates_at_the_limit_match_brute_force),

@@ -1,10 +1,12 @@
 """test_doors.py: who may come in: tokens and roles, the Unix socket, TLS."""
 import os
 import socket
+import ssl
 import stat
 import subprocess
 import tempfile
 import time
+import warnings
 
 import aoiclient as aoi
 from aoiclient import Closed, Connection, pb
@@ -60,7 +62,7 @@ def ended(c):
 
 def refused_start(*args):
     """The daemon must end at once with a status that is not 0. Returns what it said."""
-    done = subprocess.run([AOID, "--listen", "127.0.0.1:0", *args], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([AOID, "--listen", "127.0.0.1:0", "--set", "http_listen=none", *args], capture_output=True, text=True, timeout=60)
     assert done.returncode not in (0, -6, -11), (done.returncode, done.stderr)
     return done.stdout + done.stderr
 
@@ -163,7 +165,7 @@ def answers(path):
 @test
 def a_unix_socket_may_be_all_that_is_listened_on():
     with Files() as f:
-        daemon = subprocess.Popen([AOID, "--set", "listen=none", "--set", "unix_socket=" + f["socket"]], stderr=subprocess.DEVNULL)
+        daemon = subprocess.Popen([AOID, "--set", "listen=none", "--set", "http_listen=none", "--set", "unix_socket=" + f["socket"]], stderr=subprocess.DEVNULL)
         try:
             eventually(lambda: answers(f["socket"]), "it listens")
             with Connection(f["socket"]) as c:
@@ -189,6 +191,188 @@ def only_listed_users_and_groups_may_use_the_socket():
                 ended(c)
             tcp.ping()  # the list is about the socket
             assert "reason=unix_peer" in d.log()
+
+
+# -------------------------------------------------------------------------------------------------------------------- TLS
+
+class Certificates(Files):
+    """Two authorities, a certificate of 127.0.0.1 by the first and clients' by each; with the daemon's options in .options."""
+
+    def __enter__(self):
+        super().__enter__()
+        for ca in ("ca", "other-ca"):
+            self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", self[ca + ".key"], "-out",
+                         self[ca + ".pem"], "-subj", "/CN=" + ca, "-days", "2")
+        self.certify("daemon", "ca")
+        self.certify("client", "ca")
+        self.certify("stranger", "other-ca")
+        self.options = {"tls_cert": self["daemon.pem"], "tls_key": self["daemon.key"]}
+        return self
+
+    def openssl(self, *args):
+        subprocess.run(["openssl", *args], check=True, capture_output=True)
+
+    def certify(self, name, ca):
+        self.write("san", "subjectAltName=IP:127.0.0.1\n")
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", self[name + ".key"], "-out", self["csr"],
+                     "-subj", "/CN=" + name)
+        self.openssl("x509", "-req", "-in", self["csr"], "-CA", self[ca + ".pem"], "-CAkey", self[ca + ".key"], "-CAcreateserial", "-days", "2",
+                     "-extfile", self["san"], "-out", self[name + ".pem"])
+
+    def context(self, client=None, version=None):
+        """A client that trusts the first authority, shows a certificate and speaks one version, if they are given."""
+        context = ssl.create_default_context(cafile=self["ca.pem"])
+        if client:
+            context.load_cert_chain(self[client + ".pem"], self[client + ".key"])
+        if version:
+            context.maximum_version = context.minimum_version = version
+        return context
+
+
+@test
+def tls_serves_like_tcp_in_both_versions_and_with_full_frames():
+    with Certificates() as f, Daemon(**f.options, max_payload=500000) as d:
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            with Connection(d.port, tls=f.context(version=version)) as c:
+                large = os.urandom(500000)
+                c.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0, radius=10), aoi.add(2, 3, 4, payload=large), aoi.subscribe(7, 1), aoi.flush())
+                assert c.views[S, 7].entities[2][5] == large
+                seqs = [c.send(batch=pb.Batch(space=S, commands=[aoi.set_payload(2, os.urandom(500000)), aoi.flush()])) for _ in range(5)]
+                assert [c.reply(seq).ack.applied for seq in seqs] == [2] * 5
+                assert c.query(S, get_entity=pb.GetEntityQuery(id=2)).payload == c.views[S, 7].entities[2][5] != large
+                c.send(bye=pb.Bye())
+                c.reply(c.seq)
+                ended(c)
+
+
+@test
+def a_plain_client_of_a_tls_port_is_told_so():
+    with Certificates() as f, Daemon(**f.options, hello_timeout_ms=30000) as d, Connection(d.port, tls=f.context()) as other:
+        with Connection(d.port, hello=False) as c:
+            c.send(hello=pb.Hello(protocol_version=1))
+            error = c.next().error
+            assert error.code == pb.CODE_UNAUTHENTICATED and "TLS" in error.text, error
+            ended(c)
+        for garbage in (b"\x16\x03\x01\x00\x05hello", b"\x16" + bytes(3000), b"\x16\x03" + b"\xff" * 9000):
+            with Connection(d.port, hello=False) as c:
+                c.write(garbage)
+                eventually(lambda c=c: not c.sock.recv(4096), "it is closed")
+        other.ping()
+        assert "reason=tls" in d.log()
+
+
+def handshake(context, sock, piece):
+    """Shakes hands and says Hello over sock, so many bytes at a time. Returns whether Welcome came."""
+    from_peer, to_peer = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(from_peer, to_peer, server_hostname="127.0.0.1")
+    inbox, said = bytearray(), False
+    while True:
+        try:
+            if not said:
+                tls.do_handshake()
+                tls.write(aoi.encode(1, hello=pb.Hello(protocol_version=1)))
+                said = True
+            inbox += tls.read(4096)
+            body = aoi.take_frame(inbox)
+            if body:
+                return pb.ServerFrame.FromString(body).WhichOneof("kind") == "welcome"
+        except ssl.SSLWantReadError:
+            data = to_peer.read()
+            for i in range(0, len(data), piece):
+                sock.sendall(data[i:i + piece])
+            if not data:
+                from_peer.write(sock.recv(4096))
+
+
+@test
+def a_handshake_may_come_in_pieces_but_not_for_ever():
+    with Certificates() as f, Daemon(**f.options, hello_timeout_ms=1000) as d, Connection(d.port, tls=f.context()) as other:
+        for piece in (1, 7, 100):
+            with Connection(d.port, hello=False) as c:
+                assert handshake(f.context(), c.sock, piece)
+        held = [Connection(d.port, hello=False) for _ in range(20)]
+        for c in held[:10]:
+            c.write(b"\x16\x03\x01")  # and no more
+        shaken = Connection(d.port, hello=False, tls=f.context())
+        for _ in range(20):
+            other.ping()
+        error = shaken.next().error
+        assert error.code == pb.CODE_UNAUTHENTICATED and "hello_timeout_ms" in error.text, error
+        for c in [shaken] + held:
+            while c.sock.recv(4096):  # whoever did not speak TLS gets an alert at most
+                pass
+            c.close()
+        assert d.log().count("reason=hello_timeout") == 21
+        other.ping()
+
+
+@test
+def old_versions_and_strangers_certificates_are_refused():
+    with Certificates() as f, Daemon(**f.options, tls_client_ca=f["ca.pem"]) as d, Connection(d.port, tls=f.context("client")) as other:
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        old.load_verify_locations(f["ca.pem"])
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        warnings.simplefilter("ignore", DeprecationWarning)
+        old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+        for context in (f.context(), f.context("stranger"), f.context("stranger", ssl.TLSVersion.TLSv1_2), old):
+            try:
+                Connection(d.port, tls=context).close()
+            except (ssl.SSLError, Closed, OSError):
+                pass
+            else:
+                raise AssertionError("it was let in")
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            Connection(d.port, tls=f.context("client", version)).close()
+        other.ping()
+        eventually(lambda: d.log().count("reason=tls") == 4, "all four are in the log")
+
+
+@test
+def over_max_connections_tls_is_told_why_too():
+    with Certificates() as f, Daemon(**f.options, max_connections=2) as d:
+        held = [Connection(d.port, tls=f.context()) for _ in range(2)]
+        with Connection(d.port, hello=False, tls=f.context()) as c:
+            assert c.next().error.code == pb.CODE_LIMIT_EXCEEDED
+            ended(c)
+        for c in held:
+            c.ping()
+            c.close()
+
+
+@test
+def a_slow_reader_by_tls_gets_fewer_deltas_and_the_same_view():
+    with Certificates() as f, Daemon(**f.options, out_soft_bytes=65536) as d, \
+            Connection(d.port, tls=f.context()) as mover, Connection(d.port, tls=f.context(), rcvbuf=4096) as slow:
+        mover.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0, radius=10), *[aoi.add(i, 1, 1) for i in range(2, 1002)])
+        slow.ok(S, aoi.subscribe(7, 1))
+        for step in range(200):
+            mover.ok(S, aoi.move(*[(i, 1 + step / 100, 1) for i in range(2, 1002)]), aoi.flush())
+        assert mover.query(S, stats=pb.StatsQuery()).skipped > 0
+        slow.ping()
+        while mover.batch(S, aoi.flush()).pending:
+            slow.ping()
+        slow.ping()
+        assert sorted(slow.views[S, 7].entities) == list(range(2, 1002))
+        assert all(abs(e[0] - 2.99) < 1e-5 for e in slow.views[S, 7].entities.values())
+        assert slow.views[S, 7].seq < 200
+
+
+@test
+def certificates_that_are_not_fit_end_the_start():
+    with Certificates() as f:
+        def start(**options):
+            return refused_start(*[word for pair in dict(f.options, **options).items() for word in ("--set", "%s=%s" % pair)])
+
+        assert "is not the key of the certificate" in start(tls_key=f["client.key"])
+        assert "No such file" in start(tls_cert=f["missing"])
+        assert f["ca.key"] in start(tls_cert=f["ca.key"])
+        assert f["ca.pem"] in start(tls_key=f["ca.pem"])
+        assert f["daemon.key"] in start(tls_client_ca=f["daemon.key"])
+        assert "neither does without the other" in start(tls_key="")
+        f.openssl("ec", "-in", f["daemon.key"], "-aes256", "-passout", "pass:secret", "-out", f["locked.key"])
+        assert f["locked.key"] in start(tls_key=f["locked.key"])  # and it does not ask the terminal
+        os.chmod(f["daemon.key"], 0o644)
+        assert "chmod o-rwx" in start()
 
 
 if __name__ == "__main__":

@@ -80,6 +80,7 @@ int rig_teardown(void **state)
     config_clear(&rig->config);
     arena_clear(&rig->arena);
     for (size_t i = 0; i < 3; i++) outbox_clear(&rig->session[i].out);
+    for (size_t i = 0; i < 3; i++) buf_clear(&rig->apart[i]);
     free(rig);
     return 0;
 }
@@ -120,16 +121,36 @@ void rig_batch(struct rig *rig, struct session *session, uint64_t seq, size_t n,
     rig_frame(rig, session, &frame);
 }
 
+/* The session's bytes to be taken: those set apart by an earlier call, or its queue. */
+static struct buf *to_take(struct rig *rig, struct session *session)
+{
+    struct buf *apart = &rig->apart[session - rig->session];
+    return buf_len(apart) > 0 ? apart : outbox_queue(&session->out);
+}
+
+/* A frame with several players' deltas is set apart as one frame for each. */
+static void take_apart(struct rig *rig, struct session *session, const struct codec_server_frame *frame)
+{
+    for (size_t i = 0; i < frame->u.deltas.player_n; i++) {
+        struct codec_server_frame one = *frame;
+        one.u.deltas.player_n = 1;
+        one.u.deltas.players += i;
+        codec_encode_server(&one, &rig->apart[session - rig->session]);
+    }
+}
+
 const struct codec_server_frame *rig_take(struct rig *rig, struct session *session)
 {
     static struct codec_server_frame taken;
     struct frame frame;
-    struct buf *queue = &session->out.queue;
-    assert_int_equal(frame_next(buf_data(queue), buf_len(queue), FRAME_BODY_MAX, &frame), FRAME_READY);
+    struct buf *from = to_take(rig, session);
+    assert_int_equal(frame_next(buf_data(from), buf_len(from), FRAME_BODY_MAX, &frame), FRAME_READY);
     arena_reset(&rig->arena);
-    assert_int_equal(codec_decode_server(buf_data(queue) + frame.header_len, frame.body_len, &rig->arena, &taken), 0);
-    buf_consume(queue, frame.header_len + frame.body_len);
-    return &taken;
+    assert_int_equal(codec_decode_server(buf_data(from) + frame.header_len, frame.body_len, &rig->arena, &taken), 0);
+    buf_consume(from, frame.header_len + frame.body_len);
+    if (taken.kind != CODEC_DELTAS || taken.u.deltas.player_n <= 1) return &taken;
+    take_apart(rig, session, &taken);
+    return rig_take(rig, session);
 }
 
 struct aoi_delta rig_take_delta(struct rig *rig, struct session *session, uint64_t player)
@@ -147,9 +168,9 @@ const struct codec_server_frame *rig_ask(struct rig *rig, struct session *sessio
     return rig_take(rig, session);
 }
 
-bool rig_silent(const struct session *session)
+bool rig_silent(struct rig *rig, struct session *session)
 {
-    return outbox_bytes(&session->out) == 0;
+    return buf_len(to_take(rig, session)) == 0;
 }
 
 void rig_expect_error(struct rig *rig, struct session *session, uint64_t reply_to, enum codec_code code)

@@ -16,7 +16,8 @@ struct rig {
     struct tokens tokens; /* none at first: everybody is admin */
     struct dispatch dispatch;
     struct session session[3];
-    struct arena arena; /* of the last frame taken */
+    struct arena arena;  /* of the last frame taken */
+    struct buf apart[3]; /* frames of several players' deltas, one for each */
     int timed_flushes;
 };
 
@@ -29,13 +30,13 @@ uint64_t rig_try_frame(struct rig *rig, struct session *session, const struct co
 void rig_hello(struct rig *rig, struct session *session);                                                 /* and takes the Welcome */
 /* Sends a batch about space 1 with seq (0: none). */
 void rig_batch(struct rig *rig, struct session *session, uint64_t seq, size_t n, const struct codec_command *commands);
-/* The next frame that was sent to the session; fails if there is none. Valid until the next one is taken. */
+/* The next frame that was sent to the session, of several players' deltas one at a time; fails if there is none. Valid until the next one is taken. */
 const struct codec_server_frame *rig_take(struct rig *rig, struct session *session);
 /* Takes a Deltas frame of this player alone. */
 struct aoi_delta rig_take_delta(struct rig *rig, struct session *session, uint64_t player);
 /* Sends a query with the next seq and takes the reply. */
 const struct codec_server_frame *rig_ask(struct rig *rig, struct session *session, struct codec_query query);
-bool rig_silent(const struct session *session); /* nothing was sent that was not taken */
+bool rig_silent(struct rig *rig, struct session *session); /* nothing was sent that was not taken */
 /* Takes an Error and compares. */
 void rig_expect_error(struct rig *rig, struct session *session, uint64_t reply_to, enum codec_code code);
 /* Takes an Ack without errors. */

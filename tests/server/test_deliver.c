@@ -37,7 +37,7 @@ static void observed_entities_go_to_their_owner_in_one_frame(void **state)
     assert_int_equal(f->u.observed.unobserved_n, 2);
     assert_int_equal(f->u.observed.unobserved[0], 6);
     assert_int_equal(f->u.observed.unobserved[1], 8);
-    assert_true(rig_silent(a) && rig_silent(b));
+    assert_true(rig_silent(rig, a) && rig_silent(rig, b));
 }
 
 static void observed_entities_that_fill_more_than_a_frame_go_in_several(void **state)
@@ -56,7 +56,7 @@ static void observed_entities_that_fill_more_than_a_frame_go_in_several(void **s
     rig_hello(rig, s);
     assert_true(sink.observed(sink.ctx, s->owner, UINT64_MAX, id, observed, N));
     size_t yes = 0, no = 0, frames = 0;
-    for (; !rig_silent(s); frames++) {
+    for (; !rig_silent(rig, s); frames++) {
         size_t before = buf_len(&s->out.queue);
         const struct codec_server_frame *f = rig_take(rig, s);
         assert_true(before - buf_len(&s->out.queue) <= 8192);
@@ -102,7 +102,7 @@ static void what_was_lost_waits_and_goes_in_one_frame_a_space(void **state)
     sink.lost(sink.ctx, a->owner, 4, false, 13);
     sink.lost(sink.ctx, a->owner, 3, false, 10);
     sink.lost(sink.ctx, b->owner + 7, 3, false, 1);
-    assert_true(rig_silent(a) && rig_silent(b));
+    assert_true(rig_silent(rig, a) && rig_silent(rig, b));
     deliver_waiting(&rig->deliver);
     const struct codec_server_frame *f = rig_take(rig, a);
     assert_int_equal(f->kind, CODEC_LOST);
@@ -119,7 +119,7 @@ static void what_was_lost_waits_and_goes_in_one_frame_a_space(void **state)
     f = rig_take(rig, b);
     assert_int_equal(f->u.lost.entities[0], 12);
     deliver_waiting(&rig->deliver);
-    assert_true(rig_silent(a) && rig_silent(b));
+    assert_true(rig_silent(rig, a) && rig_silent(rig, b));
 }
 
 static void what_was_lost_is_told_whole_in_frames_that_fit(void **state)
@@ -132,7 +132,7 @@ static void what_was_lost_is_told_whole_in_frames_that_fit(void **state)
     for (uint64_t i = 1; i <= 3000; i++) sink.lost(sink.ctx, s->owner, 3, i % 2 == 0, i);
     deliver_waiting(&rig->deliver);
     size_t entities = 0, players = 0, frames = 0;
-    for (; !rig_silent(s); frames++) {
+    for (; !rig_silent(rig, s); frames++) {
         size_t before = buf_len(&s->out.queue);
         const struct codec_server_frame *f = rig_take(rig, s);
         assert_true(before - buf_len(&s->out.queue) <= 8192);

@@ -48,7 +48,7 @@ static void bytes_that_are_no_frame_close_and_the_first_reason_counts(void **sta
     assert_int_equal(rig->session[0].reason, CLOSE_MALFORMED);
     assert_int_equal(rig->metrics.closed[CLOSE_EOF], 0);
     session_send_error(&rig->sessions, &rig->session[0], 1, CODEC_DRAINING, "too late");
-    assert_true(rig_silent(&rig->session[0]));
+    assert_true(rig_silent(rig, &rig->session[0]));
     rig_close(rig, &rig->session[0]);
 }
 
@@ -81,7 +81,7 @@ static void seqs_must_increase_and_seq_0_is_silent(void **state)
     struct session *s = &rig->session[0];
     rig_hello(rig, s);
     ping(rig, s, 0);
-    assert_true(rig_silent(s));
+    assert_true(rig_silent(rig, s));
     ping(rig, s, 3);
     assert_int_equal(rig_take(rig, s)->reply_to, 3);
     BATCH(rig, s, 3, CREATE(0));
@@ -90,7 +90,7 @@ static void seqs_must_increase_and_seq_0_is_silent(void **state)
     BATCH(rig, s, 2, CREATE(0));
     rig_expect_error(rig, s, 2, CODEC_INVALID_ARGUMENT);
     BATCH(rig, s, 0, CREATE(0));
-    assert_true(rig_silent(s));
+    assert_true(rig_silent(rig, s));
     assert_non_null(aoi_space_find(rig->world, 1));
     BATCH(rig, s, 0, CREATE(0));
     const struct codec_server_frame *ack = rig_take(rig, s);
@@ -141,7 +141,7 @@ static void spaces_may_come_and_go_again_and_again(void **state)
                                                  .u.batch = {.space = 78 + i, .command_n = COUNT(commands), .commands = commands}};
         rig_frame(rig, s, &frame);
     }
-    for (; !rig_silent(s); assert_true(rig_take_delta(rig, s, 9).closed)) continue;
+    for (; !rig_silent(rig, s); assert_true(rig_take_delta(rig, s, 9).closed)) continue;
     assert_null(aoi_space_find(rig->world, 78));
     assert_non_null(aoi_space_find(rig->world, 77));
 }
@@ -184,7 +184,7 @@ static void columns_must_have_equal_lengths(void **state)
         }
         BATCH(rig, s, 0, DESTROY);
     }
-    assert_true(rig_silent(s));
+    assert_true(rig_silent(rig, s));
 }
 
 static void each_id_of_a_column_has_its_own_error_and_the_first_1000_are_told(void **state)
@@ -260,7 +260,7 @@ static void an_ack_goes_before_closed_deltas_and_after_those_of_a_flush(void **s
     rig_expect_ack(rig, b, 2, 1);
     assert_true(rig_take_delta(rig, b, 10).closed);
     assert_true(rig_take_delta(rig, a, 9).closed);
-    assert_true(rig_silent(a) && rig_silent(b));
+    assert_true(rig_silent(rig, a) && rig_silent(rig, b));
 }
 
 static void a_session_that_ends_takes_along_what_it_owns(void **state)
@@ -273,7 +273,7 @@ static void a_session_that_ends_takes_along_what_it_owns(void **state)
     BATCH(rig, a, 0, CREATE(0), ADD(1, 0, 0));
     BATCH(rig, b, 0, SUBSCRIBE(4, 1));
     rig_frame(rig, a, &(struct codec_client_frame){.kind = CODEC_BYE});
-    assert_true(rig_silent(a));
+    assert_true(rig_silent(rig, a));
     rig_close(rig, a);
     assert_true(rig_take_delta(rig, b, 4).closed);
     assert_null(aoi_space_find(rig->world, 1));

@@ -134,7 +134,7 @@ static void hello_needs_a_token_where_there_are_some(void **state)
     hello_with(rig, &rig->session[1], "0123456789abcdeF");
     assert_int_equal(rig->session[1].state, SESSION_DENIED);
     rig_batch(rig, &rig->session[1], 2, 0, NULL);
-    assert_true(rig_silent(&rig->session[1])); /* the answer takes its time, and nothing is listened to meanwhile */
+    assert_true(rig_silent(rig, &rig->session[1])); /* the answer takes its time, and nothing is listened to meanwhile */
     hello_with(rig, &rig->session[2], "1123456789abcdef");
     assert_int_equal(rig_take(rig, &rig->session[2])->kind, CODEC_WELCOME);
     assert_string_equal(rig->session[2].token.name, "zone");

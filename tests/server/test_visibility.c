@@ -120,7 +120,7 @@ static void the_last_flush_holds_nothing_back(void **state)
           ADD(3, 2, 0), ADD(4, 3, 0), SUBSCRIBE(9, 1), FLUSH(0));
     assert_int_equal(rig_take_delta(rig, s, 9).enters.id[0], 2);
     BATCH(rig, s, 0, MOVE(2, 1.5, 0));
-    assert_true(rig_silent(s));
+    assert_true(rig_silent(rig, s));
     flusher_flush_all(&rig->flusher);
     struct aoi_delta d = rig_take_delta(rig, s, 9);
     assert_int_equal(d.enters.n, 2);
@@ -221,11 +221,11 @@ static void messages_that_may_not_be_are_refused(void **state)
     BATCH(rig, a, 0, {.kind = CODEC_PUBLISH, .u.publish = {.kind = CODEC_PUBLISH_ENTITY, .entity = 1, .message = text, .message_len = 51}});
     rig_expect_refusal(rig, a, CODEC_LIMIT_EXCEEDED, 1);
     for (int i = 0; i < 20; i++) BATCH(rig, a, 0, PUBLISH_FROM(1, "one"));
-    assert_true(rig_silent(a));
+    assert_true(rig_silent(rig, a));
     BATCH(rig, a, 0, PUBLISH_FROM(1, "one too many"));
     rig_expect_refusal(rig, a, CODEC_LIMIT_EXCEEDED, 1);
     BATCH(rig, a, 0, FLUSH(0), PUBLISH_FROM(1, "room again"));
-    assert_true(rig_silent(a) && rig_silent(b));
+    assert_true(rig_silent(rig, a) && rig_silent(rig, b));
 }
 
 /* ------------------------------------------------------------------------------------------------------------- observed */
@@ -237,7 +237,7 @@ static void an_owner_learns_that_its_entity_is_observed_and_no_longer(void **sta
     rig_hello(rig, a);
     rig_hello(rig, b);
     BATCH(rig, a, 0, CREATE(0), ADD(1, 0, 0), ADD_WITH(AOI_ADD_NEW, .id = 2, .pos = {1, 1}, .report_observed = true), FLUSH(0));
-    assert_true(rig_silent(a));
+    assert_true(rig_silent(rig, a));
     BATCH(rig, b, 0, SUBSCRIBE(9, 1), FLUSH(0));
     assert_int_equal(rig_take_delta(rig, b, 9).enters.n, 1);
     const struct codec_server_frame *f = rig_take(rig, a);
@@ -250,7 +250,7 @@ static void an_owner_learns_that_its_entity_is_observed_and_no_longer(void **sta
     assert_int_equal(f->u.observed.observed_n, 0);
     assert_int_equal(f->u.observed.unobserved_n, 1);
     assert_int_equal(f->u.observed.unobserved[0], 2);
-    assert_true(rig_silent(a));
+    assert_true(rig_silent(rig, a));
 }
 
 /* ------------------------------------------------------------------------------------------------------------- passing on */
@@ -285,7 +285,7 @@ static void an_entity_that_was_released_to_a_session_is_adopted_by_it_alone(void
     rig_expect_refusal(rig, a, CODEC_NOT_OWNER, 2);
     BATCH(rig, c, 2, MOVE(2, 4, 4));
     rig_expect_ack(rig, c, 2, 1);
-    assert_true(rig_silent(a) && rig_silent(b) && rig_silent(c));
+    assert_true(rig_silent(rig, a) && rig_silent(rig, b) && rig_silent(rig, c));
 }
 
 static void a_player_that_was_released_goes_on_elsewhere_with_one_full_delta(void **state)
@@ -312,7 +312,7 @@ static void a_player_that_was_released_goes_on_elsewhere_with_one_full_delta(voi
     struct aoi_delta d = rig_take_delta(rig, b, 9);
     assert_true(d.full);
     assert_int_equal(d.enters.n, 1);
-    assert_true(rig_silent(a) && rig_silent(b));
+    assert_true(rig_silent(rig, a) && rig_silent(rig, b));
 }
 
 static void lost_goes_before_the_deltas_of_a_flush_in_the_same_batch(void **state)
@@ -325,7 +325,7 @@ static void lost_goes_before_the_deltas_of_a_flush_in_the_same_batch(void **stat
     BATCH(rig, b, 0, ADD_WITH(AOI_ADD_ADOPT, .id = 2), FLUSH(0));
     assert_int_equal(rig_take(rig, a)->kind, CODEC_LOST);
     assert_int_equal(rig_take_delta(rig, a, 9).enters.n, 1);
-    assert_true(rig_silent(a) && rig_silent(b));
+    assert_true(rig_silent(rig, a) && rig_silent(rig, b));
 }
 
 static void each_id_of_a_release_counts_or_has_its_own_error(void **state)

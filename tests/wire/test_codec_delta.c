@@ -149,6 +149,81 @@ static void deltas_of_several_players_are_what_protobuf_c_would_write(void **sta
     }
 }
 
+/* Takes the frames in `out` and compares their deltas with those sent, one by one. Returns how many frames there were. */
+static size_t assert_tells(const struct aoi_delta *sent, size_t n, size_t max)
+{
+    size_t at = 0, frames = 0;
+    for (; buf_len(&out) > 0; frames++) {
+        struct frame f;
+        struct codec_server_frame got;
+        assert_int_equal(frame_next(buf_data(&out), buf_len(&out), max, &f), FRAME_READY);
+        assert_int_equal(f.header_len, frame_header_size(f.body_len));
+        assert_as_protobuf_c_writes(buf_data(&out) + f.header_len, f.body_len);
+        assert_int_equal(codec_decode_server(buf_data(&out) + f.header_len, f.body_len, &decoded, &got), 0);
+        for (size_t i = 0; got.kind == CODEC_DELTAS && i < got.u.deltas.player_n; i++) {
+            assert_true(at < n);
+            frames_assert_delta_equal(&sent[at++], &got.u.deltas.players[i].delta);
+        }
+        buf_consume(&out, f.header_len + f.body_len);
+    }
+    assert_int_equal(at, n);
+    return frames;
+}
+
+static void deltas_of_one_flush_are_grouped_in_frames_that_protobuf_c_would_write(void **state)
+{
+    (void)state;
+    enum { N = 60 };
+    struct random r = random_start(__func__);
+    const struct codec_server_frame pong = {.reply_to = 7, .kind = CODEC_PONG};
+    for (int round = 0; round < 600; round++) {
+        struct aoi_delta sent[N];
+        struct codec_group group = {0};
+        size_t n = random_below(&r, N) + 1, pongs = 0;
+        for (size_t i = 0; i < n; i++) {
+            frames_random_delta(&r, &made, round % 3 == 0 ? 300 : 20, 100, &sent[i]);
+            if (i > 0 && random_below(&r, 10) != 0) {
+                sent[i].space = sent[0].space;
+                sent[i].flush = sent[0].flush;
+                sent[i].tag = sent[0].tag;
+                sent[i].time_us = sent[0].time_us;
+            }
+            codec_group_add(&group, &sent[i], FRAME_BODY_MAX, &out);
+            if (random_below(&r, 20) != 0) continue;
+            codec_group_end(&group, &out);
+            codec_encode_server(&pong, &out);
+            pongs++;
+        }
+        codec_group_end(&group, &out);
+        codec_group_end(&group, &out);
+        size_t frames = assert_tells(sent, n, FRAME_BODY_MAX);
+        assert_in_range(frames - pongs, 1, n);
+        again();
+    }
+}
+
+static void a_group_is_ended_before_it_is_longer_than_a_frame_may_be(void **state)
+{
+    (void)state;
+    enum { N = 200 };
+    struct random r = random_start(__func__);
+    for (size_t max = 2000; max <= 130000; max += 1000) {
+        struct aoi_delta sent[N];
+        struct codec_group group = {0};
+        for (size_t i = 0; i < N; i++) {
+            static uint64_t id[40];
+            static float x[40];
+            sent[i] = (struct aoi_delta){.space = 1, .flush = max, .player = i + 1, .seq = 1};
+            sent[i].updates = (struct aoi_updates){.n = random_below(&r, 41), .id = id, .x = x, .y = x};
+            codec_group_add(&group, &sent[i], max, &out);
+        }
+        codec_group_end(&group, &out);
+        size_t bytes = buf_len(&out), frames = assert_tells(sent, N, max);
+        assert_true(frames <= bytes / ((max < 65536 ? max : 65536) - 1000) + 1); /* and they are as full as can be */
+        again();
+    }
+}
+
 /* ------------------------------------------------------------------------------------------------------------- parts */
 
 /* The sections of several parts, put together again. */
@@ -440,6 +515,8 @@ int main(void)
         TEST(enters_without_a_single_payload_byte_have_no_payload_column),
         TEST(a_delta_is_byte_for_byte_what_protobuf_c_would_write),
         TEST(deltas_of_several_players_are_what_protobuf_c_would_write),
+        TEST(deltas_of_one_flush_are_grouped_in_frames_that_protobuf_c_would_write),
+        TEST(a_group_is_ended_before_it_is_longer_than_a_frame_may_be),
         TEST(a_delta_that_does_not_fit_goes_in_parts_that_say_the_same),
         TEST(a_delta_of_just_the_limit_is_one_frame_and_one_byte_less_makes_two),
         TEST(parts_are_nearly_full),
