@@ -34,12 +34,6 @@ struct aoi__page {
     uint32_t found, found_in; /* scratch of cover.c */
 };
 
-/* Where an entity stands. */
-struct aoi__home {
-    uint32_t page; /* AOI__NONE: nowhere */
-    uint32_t place;
-};
-
 /* A watch that touches the block. */
 struct aoi__entry {
     uint64_t mask;        /* cells that it touches, a bit each */

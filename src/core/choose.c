@@ -229,6 +229,7 @@ static void limit_enters(struct aoi__look *k)
     }
     s->come.n = k->max_enter;
     k->left = true;
+    k->p->cover.stale = true; /* what waits is to be found again where nothing has changed */
 }
 
 void aoi__choose(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cover.h"
 #include "core/look.h"
 
 struct aoi__scratch *aoi__scratch_new(void)
@@ -19,6 +20,11 @@ void aoi__scratch_free(struct aoi__scratch *s)
     array_clear(&s->ranked);
     array_clear(&s->distance);
     array_clear(&s->since);
+    array_clear(&s->gone);
+    array_clear(&s->perhaps);
+    array_clear(&s->restated);
+    array_clear(&s->owed);
+    for (int i = 0; i < 2; i++) array_clear(&s->mask[i]);
     array_clear(&s->leave_id);
     array_clear(&s->payload_id);
     array_clear(&s->layers_id);
@@ -51,8 +57,17 @@ static uint32_t blob_len(const struct aoi__blob *blob)
 static void emit_leaves(struct aoi__look *k)
 {
     struct aoi_space *space = k->space;
-    uint32_t leaves = k->p->told.n - k->s->kept.n;
     k->s->leave_id.n = 0;
+    if (k->covered) {
+        for (uint32_t i = 0; i < k->s->gone.n; i++) {
+            uint32_t slot = k->s->gone.at[i] & AOI__TOLD_SLOT;
+            *array_add(&k->s->leave_id) = space->hot[slot].id;
+            aoi__slot_untold(space, slot);
+        }
+        space->stats.leaves += k->s->leave_id.n;
+        return;
+    }
+    uint32_t leaves = k->p->told.n - k->s->kept.n;
     for (uint32_t i = 0; k->s->leave_id.n < leaves; i++) {
         uint32_t slot = k->p->told.at[i] & AOI__TOLD_SLOT;
         if (space->mark[slot] == AOI__SEEN(space)) continue;
@@ -168,33 +183,41 @@ static void emit_enters(struct aoi__look *k, aoi__slots *slots)
     while (n < all && emit_enter(k, slots->at[n])) n++;
     slots->n = n;
     k->left |= n < all;
+    k->p->cover.stale |= n < all;
     for (uint32_t i = n; i < all; i++) k->space->mark[slots->at[i]] = 0; /* seen, but not in the view */
+}
+
+static void emit_state_of(struct aoi__look *k, uint32_t *entry)
+{
+    struct aoi_space *space = k->space;
+    struct aoi__scratch *s = k->s;
+    uint32_t served = k->p->served, slot = *entry & AOI__TOLD_SLOT;
+    const struct aoi__cold *c = &space->cold[slot];
+    if (c->layers_stamp > served) {
+        *array_add(&s->layers_id) = space->hot[slot].id;
+        *array_add(&s->layers) = space->hot[slot].layers;
+    }
+    if (c->payload_stamp <= served && !(*entry & AOI__OWED)) return;
+    uint32_t len = blob_len(c->payload);
+    if (!take_room(k, AOI_ENTER_BYTES + (size_t)len)) {
+        *entry |= AOI__OWED;
+        k->left = true;
+        return;
+    }
+    *entry &= ~AOI__OWED;
+    *array_add(&s->payload_id) = space->hot[slot].id;
+    *array_add(&s->payload) = c->payload == NULL ? NULL : c->payload->at;
+    *array_add(&s->payload_len) = len;
 }
 
 /* Payload and layers changes of the kept; a payload that does not fit is flagged as owed. */
 static void emit_state(struct aoi__look *k)
 {
-    struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
-    uint32_t served = k->p->served;
-    for (uint32_t i = 0; i < s->kept.n; i++) {
-        uint32_t slot = s->kept.at[i] & AOI__TOLD_SLOT;
-        const struct aoi__cold *c = &space->cold[slot];
-        if (c->layers_stamp > served) {
-            *array_add(&s->layers_id) = space->hot[slot].id;
-            *array_add(&s->layers) = space->hot[slot].layers;
-        }
-        if (c->payload_stamp <= served && !(s->kept.at[i] & AOI__OWED)) continue;
-        uint32_t len = blob_len(c->payload);
-        if (!take_room(k, AOI_ENTER_BYTES + (size_t)len)) {
-            s->kept.at[i] |= AOI__OWED;
-            k->left = true;
-            continue;
-        }
-        s->kept.at[i] &= ~AOI__OWED;
-        *array_add(&s->payload_id) = space->hot[slot].id;
-        *array_add(&s->payload) = c->payload == NULL ? NULL : c->payload->at;
-        *array_add(&s->payload_len) = len;
+    for (uint32_t i = 0; i < s->kept.n; i++) emit_state_of(k, &s->kept.at[i]);
+    for (uint32_t i = 0; i < s->restated.n; i++) {
+        emit_state_of(k, &s->restated.at[i]);
+        if (s->restated.at[i] & AOI__OWED) *array_add(&s->owed) = s->restated.at[i] & AOI__TOLD_SLOT;
     }
 }
 
@@ -239,7 +262,8 @@ static void emit_message(struct aoi__look *k, const struct aoi__message *m)
 
 static bool sees_publisher(const struct aoi__look *k, const struct aoi__message *m)
 {
-    return m->slot != AOI__NONE && k->space->mark[m->slot] == AOI__SEEN(k->space);
+    if (m->slot == AOI__NONE) return false;
+    return k->covered ? aoi__view_holds(k->space, k->p, m->slot) : k->space->mark[m->slot] == AOI__SEEN(k->space);
 }
 
 /* Those posted to the player of which it sees the publisher, or the place. A full delta has none, and what has no room is lost. */
@@ -286,6 +310,31 @@ static void remember_since(struct aoi__look *k)
     if (s->since.n > 0) memcpy(p->since.at, s->since.at, s->since.n * sizeof *s->since.at);
 }
 
+/* Of a cover: what is not in its pages stands in the list. */
+static void remember_cover(struct aoi__look *k)
+{
+    struct aoi__scratch *s = k->s;
+    aoi__slots *told = &k->p->told;
+    told->n = 0;
+    bool owed = s->owed.n > 0;
+    for (uint32_t i = 0; i < s->kept.n; i++) {
+        *array_add(told) = s->kept.at[i];
+        owed |= (s->kept.at[i] & AOI__OWED) != 0;
+    }
+    for (uint32_t i = 0; i < s->come.n; i++) {
+        uint32_t slot = s->come.at[i];
+        if (aoi__cover_takes(k->space, k->p->cover.watch, slot))
+            aoi__cover_add(k, slot);
+        else
+            *array_add(told) = slot;
+    }
+    if (!owed) return;
+    aoi__cover_end(k->space, k->p); /* only lists have that flag */
+    for (uint32_t i = 0; i < s->owed.n; i++)
+        for (uint32_t t = 0; t < told->n; t++)
+            if ((told->at[t] & AOI__TOLD_SLOT) == s->owed.at[i]) told->at[t] |= AOI__OWED;
+}
+
 /* The view becomes kept and come. */
 static void remember(struct aoi__look *k)
 {
@@ -293,13 +342,17 @@ static void remember(struct aoi__look *k)
     aoi__slots *told = &k->p->told;
     uint32_t n = s->kept.n + s->come.n;
     remember_since(k);
+    for (uint32_t i = 0; i < s->come.n; i++) aoi__slot_told(k->space, s->come.at[i]);
+    k->space->stats.enters += s->enters.n;
+    k->space->stats.updates += s->updates.n;
+    if (k->covered) {
+        remember_cover(k);
+        return;
+    }
     if (n > told->cap) array_reserve(told, (size_t)n + n / 4); /* a little more than now, so that it soon stops growing */
     if (s->kept.n > 0) memcpy(told->at, s->kept.at, s->kept.n * sizeof *told->at);
     if (s->come.n > 0) memcpy(told->at + s->kept.n, s->come.at, s->come.n * sizeof *told->at);
     told->n = n;
-    for (uint32_t i = 0; i < s->come.n; i++) aoi__slot_told(k->space, s->come.at[i]);
-    k->space->stats.enters += s->enters.n;
-    k->space->stats.updates += s->updates.n;
 }
 
 static void deliver(struct aoi__look *k)
@@ -370,7 +423,7 @@ void aoi__emit(struct aoi__look *k, size_t room)
     else if (k->flags & AOI__OWED || k->space->state_serial > k->p->served)
         emit_state(k);
     emit_enters(k, &s->come);
-    emit_messages(k);
     remember(k);
+    emit_messages(k);
     deliver(k);
 }

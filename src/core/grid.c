@@ -6,6 +6,7 @@
  *
  * A watch over more than WIDE_BLOCKS blocks is not registered but kept in a list: any change concerns it, and it looks the blocks up.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +22,9 @@ struct link {
 /* What the grid knows of a watch. */
 struct area {
     bool known;
-    uint32_t wide;        /* its place in grid->wide; AOI__NONE: it is registered, by links */
-    int32_t lo[3], hi[3]; /* cells, inclusive, when it was last set */
+    uint32_t wide;          /* its place in grid->wide; AOI__NONE: it is registered, by links */
+    int32_t lo[3], hi[3];   /* cells, inclusive, when it was last set */
+    int32_t ilo[3], ihi[3]; /* those of them that lie wholly inside the base box; lo > hi: none */
     ARRAY(struct link) links;
 };
 
@@ -62,13 +64,33 @@ static void cell_at(const struct grid *g, const float pos[3], int32_t cell[3])
 
 /* ------------------------------------------------------------------------------------------------------------- entities */
 
+static void mark_changed(struct grid *g, uint32_t b, uint32_t bit, uint32_t layers)
+{
+    struct aoi__block *block = &g->dir.block.at[b];
+    if (block->changed == 0) *array_add(&g->changed) = b;
+    block->changed |= (uint64_t)1 << bit;
+    block->changed_layers |= layers;
+    block->keep = true;
+}
+
+/* Other pages than before lie under the watch. */
+static void restock(struct aoi_space *space, uint32_t watch)
+{
+    const struct aoi__watch *w = &space->watches.at[watch];
+    for (uint32_t i = 0; i < w->viewers.n; i++) space->players.at[w->viewers.at[i].player].cover.stale = true;
+}
+
 static void put(struct aoi_space *space, uint32_t slot, const int32_t cell[3])
 {
     struct grid *g = grid_of(space);
-    uint32_t block = aoi__block_get(&g->dir, cell);
+    uint32_t b = aoi__block_get(&g->dir, cell), bit = aoi__cell_bit(&g->dir, cell);
     bool fresh;
-    g->home.at[slot] = aoi__page_put(&g->dir, block, aoi__cell_bit(&g->dir, cell), slot, &space->hot[slot], &fresh);
-    g->dir.block.at[block].layers |= space->hot[slot].layers;
+    g->home.at[slot] = aoi__page_put(&g->dir, b, bit, slot, &space->hot[slot], &fresh);
+    struct aoi__block *block = &g->dir.block.at[b];
+    block->layers |= space->hot[slot].layers;
+    mark_changed(g, b, bit, space->hot[slot].layers);
+    for (uint32_t i = 0; fresh && i < block->entries.n; i++)
+        if (block->entries.at[i].mask >> bit & 1) restock(space, block->entries.at[i].watch);
 }
 
 static struct aoi__page *page_of(const struct grid *g, uint32_t slot)
@@ -82,15 +104,23 @@ static void grid_insert(struct aoi_space *space, uint32_t slot)
     int32_t cell[3];
     cell_at(g, space->hot[slot].pos, cell);
     array_reserve(&g->home, (size_t)slot + 1);
-    if (g->home.n <= slot) g->home.n = slot + 1;
+    while (g->home.n <= slot) g->home.at[g->home.n++].page = AOI__NONE;
     put(space, slot, cell);
+}
+
+/* Returns the block that it was in, which may have nothing left to stay for. Whoever was told of it here has to look, wherever it ends up: views mean places. */
+static uint32_t take(struct grid *g, uint32_t slot)
+{
+    const struct aoi__page *page = page_of(g, slot);
+    mark_changed(g, page->block, page->bit, page->any);
+    aoi__page_take(&g->dir, g->home.at[slot]);
+    return page->block;
 }
 
 static void grid_erase(struct aoi_space *space, uint32_t slot)
 {
     struct grid *g = grid_of(space);
-    uint32_t block = page_of(g, slot)->block;
-    aoi__page_take(&g->dir, g->home.at[slot]);
+    uint32_t block = take(g, slot);
     g->home.at[slot].page = AOI__NONE;
     aoi__block_drop(&g->dir, block);
 }
@@ -107,8 +137,7 @@ static void grid_move(struct aoi_space *space, uint32_t slot, const float from[3
         aoi__page_write(&g->dir, page_of(g, slot), home.place, to->pos, to->extra);
         return;
     }
-    uint32_t left = page_of(g, slot)->block;
-    aoi__page_take(&g->dir, home);
+    uint32_t left = take(g, slot);
     put(space, slot, new_cell);
     aoi__block_drop(&g->dir, left);
 }
@@ -189,6 +218,17 @@ static void grid_watch_clear(struct aoi_space *space, uint32_t watch)
     area->known = false;
 }
 
+/* The cells that lie wholly inside the box in which everything enters. (Between the outermost ones everything does; cells that end just where the box does, too.) */
+static void find_inner(const struct aoi_space *space, const struct aoi__watch *w, struct area *area)
+{
+    const struct grid *g = grid_of(space);
+    bool sphere = w->slot != AOI__NONE && space->set.shape == AOI_SHAPE_SPHERE, cells = space->set.shape == AOI_SHAPE_CELLS;
+    for (uint32_t a = 0; a < space->dims; a++) {
+        area->ilo[a] = cell_of(g, cells ? nextafterf(w->base_lo[a], -INFINITY) : w->base_lo[a]) + 1;
+        area->ihi[a] = sphere ? INT32_MIN : cell_of(g, cells ? nextafterf(w->base_hi[a], INFINITY) : w->base_hi[a]) - 1;
+    }
+}
+
 static void grid_watch_set(struct aoi_space *space, uint32_t watch)
 {
     struct grid *g = grid_of(space);
@@ -198,7 +238,11 @@ static void grid_watch_set(struct aoi_space *space, uint32_t watch)
     cell_at(g, w->hi, hi);
     while (g->areas.n <= watch) *array_add(&g->areas) = (struct area){.wide = AOI__NONE};
     struct area *area = &g->areas.at[watch];
-    if (area->known && memcmp(area->lo, lo, sizeof lo) == 0 && memcmp(area->hi, hi, sizeof hi) == 0) return;
+    struct area old = *area;
+    find_inner(space, w, area);
+    bool same = area->known && memcmp(area->lo, lo, sizeof lo) == 0 && memcmp(area->hi, hi, sizeof hi) == 0;
+    if (!same || memcmp(&old.ilo, &area->ilo, 2 * sizeof area->ilo) != 0) restock(space, watch);
+    if (same) return;
     bool same_blocks = area->known && area->wide == AOI__NONE && relink(g, area, lo, hi);
     if (!same_blocks) grid_watch_clear(space, watch);
     memcpy(area->lo, lo, sizeof lo);
@@ -323,15 +367,6 @@ static void grid_watching(struct aoi_space *space, const float lo[3], const floa
 
 /* ------------------------------------------------------------------------------------------------------------- changes */
 
-static void mark_changed(struct grid *g, uint32_t b, uint32_t bit, uint32_t layers)
-{
-    struct aoi__block *block = &g->dir.block.at[b];
-    if (block->changed == 0) *array_add(&g->changed) = b;
-    block->changed |= (uint64_t)1 << bit;
-    block->changed_layers |= layers;
-    block->keep = true;
-}
-
 static void grid_notify(struct aoi_space *space, uint32_t slot, const float from[3], uint32_t layers, uint32_t what)
 {
     struct grid *g = grid_of(space);
@@ -395,6 +430,48 @@ static void grid_resolve(struct aoi_space *space)
     for (uint32_t i = 0; i < g->wide.n; i++) dirty_if(space, g->wide.at[i], layers);
     g->changed.n = 0;
     g->wide_layers = 0;
+}
+
+static struct aoi__blocks *grid_pages(struct aoi_space *space)
+{
+    return &grid_of(space)->dir;
+}
+
+static struct aoi__home grid_home(const struct aoi_space *space, uint32_t slot)
+{
+    const struct grid *g = grid_of(space);
+    return slot < g->home.n ? g->home.at[slot] : (struct aoi__home){.page = AOI__NONE};
+}
+
+/* Appends the pages of those cells of a block that the mask names. */
+static void list_pages(const struct grid *g, const struct aoi__block *block, uint64_t mask, aoi__slots *out)
+{
+    for (mask &= block->have; mask != 0; mask &= mask - 1)
+        for (uint32_t p = aoi__page_first(block, (uint32_t)__builtin_ctzll(mask)); p != AOI__NONE; p = g->dir.page.at[p].next) *array_add(out) = p;
+}
+
+/* The cells of a block that lie wholly inside the area. */
+static uint64_t inner_mask(const struct grid *g, const struct aoi__block *block, const struct area *area)
+{
+    for (uint32_t a = 0; a < g->dir.dims; a++)
+        if (area->ilo[a] > area->ihi[a]) return 0;
+    return aoi__block_touches(&g->dir, block, area->ilo, area->ihi) ? aoi__cell_mask(&g->dir, block, area->ilo, area->ihi) : 0;
+}
+
+static bool grid_pages_of(struct aoi_space *space, uint32_t watch, aoi__slots *out, uint32_t *border)
+{
+    const struct grid *g = grid_of(space);
+    const struct area *area = &g->areas.at[watch];
+    if (area->wide != AOI__NONE) return false;
+    for (int inner = 0; out != NULL && inner < 2; inner++) {
+        for (uint32_t i = 0; i < area->links.n; i++) {
+            const struct aoi__block *block = &g->dir.block.at[area->links.at[i].block];
+            uint64_t mask = block->entries.at[area->links.at[i].entry].mask, in = inner_mask(g, block, area);
+            list_pages(g, block, mask & (inner ? in : ~in), out);
+        }
+        if (!inner) *border = out->n;
+    }
+    return true;
 }
 
 static void grid_flushed(struct aoi_space *space)
@@ -517,6 +594,9 @@ const struct aoi__index_ops aoi__grid_ops = {
     .disturb = grid_disturb,
     .relayer = grid_relayer,
     .resolve = grid_resolve,
+    .pages = grid_pages,
+    .pages_of = grid_pages_of,
+    .home = grid_home,
     .flushed = grid_flushed,
     .watching = grid_watching,
     .scan = grid_scan,

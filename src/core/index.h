@@ -11,8 +11,15 @@
 #include "base/array.h"
 
 struct aoi_space;
+struct aoi__blocks;
 
 typedef ARRAY(uint32_t) aoi__slots;
+
+/* Where an entity stands in a page. */
+struct aoi__home {
+    uint32_t page; /* AOI__NONE: nowhere */
+    uint32_t place;
+};
 
 /* What of an entity has changed, beside coming or going. */
 enum { AOI__MOVED = 1, AOI__STATE = 2 }; /* position or extra; layers or payload */
@@ -54,6 +61,11 @@ struct aoi__index_ops {
     void (*relayer)(struct aoi_space *space, uint32_t slot);
     /* The flush is about to read which players are dirty. */
     void (*resolve)(struct aoi_space *space);
+    /* Views as masks of pages (cover.c): the directory of its pages. NULL: it has none. */
+    struct aoi__blocks *(*pages)(struct aoi_space *space);
+    /* Appends the pages under the area of an active watch, first *border of them that are not wholly inside it. False: it is too large for that. out NULL: merely says so. */
+    bool (*pages_of)(struct aoi_space *space, uint32_t watch, aoi__slots *out, uint32_t *border);
+    struct aoi__home (*home)(const struct aoi_space *space, uint32_t slot); /* page AOI__NONE: it is not in the index */
     /* A flush ends; all dirty players have been served or skipped. NULL: nothing to do. */
     void (*flushed)(struct aoi_space *space);
 

@@ -12,7 +12,10 @@ struct aoi__scratch {
     struct aoi_rows enters, updates;
     ARRAY(struct aoi__ranked) ranked;
     ARRAY(double) distance;
-    ARRAY(uint64_t) since; /* the next aoi__player.since */
+    aoi__slots gone, perhaps, restated,
+        owed;                /* of a cover: told and no longer seen; come into the margin; kept with another state; of those, who had no room */
+    ARRAY(uint64_t) mask[2]; /* by page of a cover */
+    ARRAY(uint64_t) since;   /* the next aoi__player.since */
     ARRAY(uint64_t) leave_id, payload_id, layers_id, message_from;
     ARRAY(uint32_t) layers, payload_len, enter_payload_len, message_len;
     ARRAY(const void *) payload, enter_payload, message;
@@ -27,6 +30,7 @@ struct aoi__look {
     float margin;
     uint32_t max_view, max_enter;
     bool staying;
+    bool covered;                  /* the view is a cover, and a list of what is in no page under it */
     const struct aoi_tiers *tiers; /* NULL: everything at every flush */
     bool even_periods;             /* all periods are powers of two */
     double tier2[AOI_TIERS_MAX];   /* the tiers' distances, squared */
@@ -52,6 +56,8 @@ struct aoi__look {
 
 /* view.c: fills kept and come by all rules before the rank. info: its now_ms counts. reach not 0: only with what is so near the only anchor. */
 void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach);
+/* Nothing is marked any more. */
+void aoi__marks_anew(struct aoi_space *space);
 /* A player's own setting or, where it has none, the space's. */
 static inline uint32_t aoi__own_or(uint32_t own, uint32_t common)
 {

@@ -1,6 +1,7 @@
 /* observe.c: which entities are observed: in the view of a player that is not subscribed to them. State, like everything: differences are told at the flush. */
 #include <stdlib.h>
 
+#include "core/cover.h"
 #include "core/space.h"
 
 void aoi__observe_check(struct aoi_space *space, uint32_t slot)
@@ -41,13 +42,6 @@ static void count_away(struct aoi_space *space)
     }
 }
 
-static bool holds(const struct aoi__player *p, uint32_t slot)
-{
-    for (uint32_t i = 0; i < p->told.n; i++)
-        if ((p->told.at[i] & AOI__TOLD_SLOT) == slot) return true;
-    return false;
-}
-
 static bool is_observed(const struct aoi_space *space, uint32_t slot)
 {
     uint32_t away = space->away_n > 0 ? idmap_get(&space->away_told, (uint64_t)slot + 1) : IDMAP_NONE;
@@ -57,7 +51,7 @@ static bool is_observed(const struct aoi_space *space, uint32_t slot)
     const struct aoi__watch *w = &space->watches.at[watch];
     for (uint32_t i = 0; i < w->viewers.n && strangers > 0; i++) {
         const struct aoi__player *p = &space->players.at[w->viewers.at[i].player];
-        strangers -= !p->away && holds(p, slot);
+        strangers -= !p->away && aoi__view_holds(space, p, slot);
     }
     return strangers > 0;
 }

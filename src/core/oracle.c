@@ -3,9 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cover.h"
 #include "core/space.h"
 
 struct aoi_oracle {
+    aoi__slots slots;                  /* scratch: of one view */
     ARRAY(uint64_t) told;              /* bitmap by slot, all 0 between two checks */
     ARRAY(struct aoi__sight) sights;   /* of the player that is being checked */
     uint64_t player_turn, window_turn; /* whose turn it is, and from which slot on entities are visited */
@@ -29,6 +31,7 @@ void aoi_oracle_free(struct aoi_oracle *oracle)
 {
     if (oracle == NULL) return;
     array_clear(&oracle->told);
+    array_clear(&oracle->slots);
     array_clear(&oracle->sights);
     free(oracle);
 }
@@ -89,8 +92,10 @@ static void mark_told(struct aoi_oracle *oracle, const struct aoi_space *space, 
     array_reserve(&oracle->told, words);
     if (words > oracle->told.n) memset(oracle->told.at + oracle->told.n, 0, (words - oracle->told.n) * sizeof *oracle->told.at);
     if (words > oracle->told.n) oracle->told.n = words;
-    for (uint32_t i = 0; i < p->told.n; i++) {
-        uint32_t slot = p->told.at[i] & AOI__TOLD_SLOT;
+    oracle->slots.n = 0;
+    aoi__view_slots(space, p, &oracle->slots);
+    for (uint32_t i = 0; i < oracle->slots.n; i++) {
+        uint32_t slot = oracle->slots.at[i];
         uint64_t bit = (uint64_t)1 << slot % 64;
         if (told)
             oracle->told.at[slot / 64] |= bit;
@@ -133,9 +138,9 @@ static void check_player(struct aoi_oracle *oracle, const struct aoi_space *spac
     find_sights(oracle, space, p);
     mark_told(oracle, space, p, true);
     r.stays = space->set.min_stay_ms > 0 && oracle->sights.n > 0;
-    r.misses = waits || (max_view > 0 && p->told.n >= max_view);
+    r.misses = waits || (max_view > 0 && aoi__view_count(p) >= max_view);
     uint64_t id = 0, bad = check_entities(oracle, &r, budget, &id);
-    if (max_view > 0 && p->told.n > max_view) bad++;
+    if (max_view > 0 && aoi__view_count(p) > max_view) bad++;
     mark_told(oracle, space, p, false);
     out->checked++;
     if (bad == 0) return;

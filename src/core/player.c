@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/cover.h"
 #include "core/space.h"
 
 /* ------------------------------------------------------------------------------------------------------------- watches */
@@ -106,6 +107,7 @@ static void player_watches_changed(struct aoi_space *space, uint32_t player)
         watch_reckon(space, &space->watches.at[watch]);
         aoi__watch_place(space, watch);
     }
+    space->players.at[player].cover.stale = true;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- players */
@@ -145,6 +147,7 @@ static struct aoi__player *player_add(struct aoi_space *space, aoi_owner owner, 
                                                 .released_to = AOI__NONE,
                                                 .set.mask = UINT32_MAX,
                                                 .viewport = AOI__NONE,
+                                                .cover.watch = AOI__NONE,
                                                 .post = AOI__NONE,
                                                 .served = space->serial};
     owner_link(space, p);
@@ -182,6 +185,7 @@ void aoi__player_away(struct aoi_space *space, uint32_t player, bool away)
     struct aoi__player *p = &space->players.at[player];
     if (p->away == away) return;
     p->away = away;
+    aoi__cover_end(space, p); /* its view stands still, and the pages do not */
     space->away_n += away ? 1 : UINT32_MAX;
     aoi__observe_away(space, p);
     if (away) return;
@@ -333,6 +337,7 @@ void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell)
         sink->deliver(sink->ctx, &delta);
     }
     aoi__player_away(space, player, false);
+    aoi__cover_end(space, p);
     while (p->units.n > 0) end_subscription(space, player, p->units.n - 1);
     clear_viewport(space, player);
     for (uint32_t i = 0; i < p->told.n; i++) aoi__slot_untold(space, p->told.at[i] & AOI__TOLD_SLOT);

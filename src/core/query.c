@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cover.h"
 #include "core/look.h"
 
 void aoi_rows_clear(struct aoi_rows *rows)
@@ -234,12 +235,14 @@ int aoi_query_observers(struct aoi_space *space, uint64_t id, uint64_t cursor, s
     if (id == 0) return AOI_EINVAL;
     uint32_t slot = aoi__entity_slot(space, id);
     if (slot == AOI__NONE) return AOI_ENOENTITY;
-    aoi__slots found = {0};
+    aoi__slots found = {0}, view = {0};
     ARRAY(uint64_t) ids = {0};
     for (uint32_t i = 0; i < space->players.n && found.n < space->cold[slot].told; i++) {
         const struct aoi__player *p = &space->players.at[i];
-        for (uint32_t k = 0; p->id != 0 && k < p->told.n; k++) {
-            if ((p->told.at[k] & AOI__TOLD_SLOT) != slot) continue;
+        view.n = 0;
+        if (p->id != 0) aoi__view_slots(space, p, &view);
+        for (uint32_t k = 0; k < view.n; k++) {
+            if (view.at[k] != slot) continue;
             *array_add(&found) = i;
             *array_add(&ids) = p->id;
             break;
@@ -250,6 +253,7 @@ int aoi_query_observers(struct aoi_space *space, uint64_t id, uint64_t cursor, s
     rows->n = found.n;
     for (uint32_t i = 0; i < found.n; i++) rows->id[i] = space->players.at[found.at[i]].id;
     array_clear(&found);
+    array_clear(&view);
     array_clear(&ids);
     return AOI_OK;
 }
@@ -261,8 +265,7 @@ int aoi_query_view(struct aoi_space *space, uint64_t player, uint64_t cursor, si
     if (i == IDMAP_NONE) return AOI_ENOPLAYER;
     const struct aoi__player *p = &space->players.at[i];
     aoi__slots told = {0};
-    array_reserve(&told, p->told.n);
-    for (told.n = 0; told.n < p->told.n; told.n++) told.at[told.n] = p->told.at[told.n] & AOI__TOLD_SLOT;
+    aoi__view_slots(space, p, &told);
     page_slots(space, &told, cursor, limit, rows);
     array_clear(&told);
     *seq = p->seq;

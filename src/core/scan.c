@@ -27,8 +27,8 @@ static uint32_t scan_3d(const float *columns, const uint32_t *slot, uint32_t cap
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* compress[m]: the indices of the bits set in m, a byte each, lowest first. */
-static const uint64_t compress[256] = {
+/* aoi__compress[m]: the indices of the bits set in m, a byte each, lowest first. */
+const uint64_t aoi__compress[256] = {
     0x0,         0x0,           0x1,           0x100,           0x2,           0x200,           0x201,           0x20100,
     0x3,         0x300,         0x301,         0x30100,         0x302,         0x30200,         0x30201,         0x3020100,
     0x4,         0x400,         0x401,         0x40100,         0x402,         0x40200,         0x40201,         0x4020100,
@@ -77,7 +77,7 @@ TARGET static inline uint32_t keep(__m256 inside, const uint32_t *slot, uint32_t
 {
     uint32_t m = (uint32_t)_mm256_movemask_ps(inside);
     if (left < 8) m &= (1u << left) - 1;
-    __m256i order = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)&compress[m]));
+    __m256i order = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)&aoi__compress[m]));
     __m256i eight = _mm256_loadu_si256((const __m256i *)(const void *)slot);
     _mm256_storeu_si256((__m256i *)(void *)out, _mm256_permutevar8x32_epi32(eight, order));
     return (uint32_t)__builtin_popcount(m);

@@ -11,6 +11,8 @@
 typedef uint32_t (*aoi__scan_fn)(const float *columns, const uint32_t *slot, uint32_t cap, uint32_t n, const float lo[3], const float hi[3],
                                  uint32_t *out);
 
+extern const uint64_t aoi__compress[256]; /* AVX2: the indices of the bits set, a byte each, lowest first */
+
 /* The fastest one that this processor can run. */
 aoi__scan_fn aoi__scan_pick(uint32_t dims);
 

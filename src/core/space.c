@@ -1,4 +1,6 @@
 /* space.c: making and freeing a space, its settings and counters, and who owns what in it. */
+#include "core/cover.h"
+#include "core/kernel.h"
 #include "core/space.h"
 
 #include <stdlib.h>
@@ -16,6 +18,7 @@ struct aoi_space *aoi__space_new(struct aoi_world *world, aoi_owner owner, uint6
     space->ops = settings->index == AOI_INDEX_CROSSLIST ? &aoi__crosslist_ops : &aoi__grid_ops;
     space->ops->init(space);
     space->scratch = aoi__scratch_new();
+    space->kernels = aoi__kernels_pick();
     aoi__present(world, owner, id);
     return space;
 }
@@ -56,6 +59,7 @@ void aoi__space_free(struct aoi_space *space)
     for (uint32_t p = 0; p < space->players.n; p++) {
         array_clear(&space->players.at[p].units);
         array_clear(&space->players.at[p].told);
+        aoi__cover_free(&space->players.at[p].cover);
         array_clear(&space->players.at[p].since);
         array_clear(&space->players.at[p].overrides);
     }
@@ -181,6 +185,7 @@ void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats)
     bytes += (uint64_t)space->touched.cap * sizeof *space->touched.at + (uint64_t)space->watches.cap * sizeof *space->watches.at;
     bytes += (uint64_t)space->players.cap * sizeof *space->players.at + (uint64_t)space->free_slots.cap * 4;
     for (uint32_t p = 0; p < space->players.n; p++)
-        bytes += (uint64_t)space->players.at[p].told.cap * 4 + (uint64_t)space->players.at[p].units.cap * sizeof(struct aoi__unit);
+        bytes += aoi__cover_bytes(&space->players.at[p].cover) + (uint64_t)space->players.at[p].told.cap * 4 +
+                 (uint64_t)space->players.at[p].units.cap * sizeof(struct aoi__unit);
     stats->memory_bytes += bytes + space->ops->bytes(space) + aoi__large_bytes(space);
 }

@@ -90,6 +90,18 @@ struct aoi__override {
     bool show; /* else hide */
 };
 
+/* A view as masks: of each page under the player's only watch, which places it was told of. See cover.c. */
+struct aoi__cover {
+    uint32_t watch; /* AOI__NONE: there is none: the whole view stands in told */
+    bool stale;     /* other pages lie under the watch than those listed, or its mask is another */
+    uint32_t n, cap;
+    uint32_t border; /* pages from here on lie wholly inside the watch */
+    uint32_t told_n; /* bits set in told */
+    uint64_t *told;  /* by page */
+    uint64_t *late;  /* of those, of which the tier was not due since they moved. NULL: none */
+    uint32_t *page;
+};
+
 struct aoi__player {
     uint64_t id; /* 0: the slot is free */
     aoi_owner owner;
@@ -108,7 +120,8 @@ struct aoi__player {
     bool staying;             /* min_stay_ms alone keeps something in its view, which may be anywhere */
     ARRAY(struct aoi__unit) units;
     ARRAY(struct aoi__override) overrides;
-    aoi__slots told;       /* the view: slots, each once, with flags */
+    struct aoi__cover cover;
+    aoi__slots told;       /* the view, or what of it is not in the cover: slots, each once, with flags */
     ARRAY(uint64_t) since; /* only where min_stay_ms is set: when each of told entered, by now_ms + 1; 0 or missing: long ago */
 };
 
@@ -164,6 +177,7 @@ struct aoi_space {
 
     const struct aoi__index_ops *ops;
     void *index;
+    const struct aoi__kernels *kernels;
     struct aoi__large *large; /* entities with appeal: large.c. NULL: there were none yet */
 
     /* entities: parallel arrays by slot */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cover.h"
 #include "core/space.h"
 
 static void validate_entity(const struct aoi_space *space, uint32_t slot)
@@ -49,6 +50,7 @@ static void validate_entities(const struct aoi_space *space)
 /* Returns the player's subscriptions and viewports. */
 static uint64_t validate_player(const struct aoi_space *space, uint32_t player, uint32_t *told)
 {
+    aoi__slots view = {0};
     const struct aoi__player *p = &space->players.at[player];
     CHECK(idmap_get(&space->player_map, p->id) == player && p->set.mask != 0 && p->served <= space->serial && p->post == AOI__NONE);
     for (uint32_t i = 0; i <= p->units.n; i++) {
@@ -62,9 +64,13 @@ static uint64_t validate_player(const struct aoi_space *space, uint32_t player, 
     for (uint32_t i = 0; i < p->told.n; i++) {
         uint32_t slot = p->told.at[i] & AOI__TOLD_SLOT;
         CHECK(slot < space->slot_n);
-        told[slot]++;
         if (p->told.at[i] & ~AOI__TOLD_SLOT || !aoi__alive(space, slot)) CHECK(space->changed || p->away);
     }
+    aoi__view_slots(space, p, &view);
+    for (uint32_t i = 0; i < view.n; i++) told[view.at[i]]++;
+    CHECK(view.n == aoi__view_count(p));
+    array_clear(&view);
+    aoi__cover_validate(space, p);
     for (uint32_t i = 0; i < p->overrides.n; i++) {
         uint32_t slot = aoi__entity_slot(space, p->overrides.at[i].id), shown = idmap_get(&space->shown_map, p->overrides.at[i].id);
         if (!p->overrides.at[i].show) continue;
@@ -102,7 +108,7 @@ static void validate_players(const struct aoi_space *space)
         players++;
         away += space->players.at[p].away;
         watching += validate_player(space, p, told);
-        pairs += space->players.at[p].told.n;
+        pairs += aoi__view_count(&space->players.at[p]);
     }
     CHECK(away == space->away_n && players == space->player_n && players == space->player_map.n && pairs == space->stats.pairs);
     for (uint32_t s = 0; s < space->slot_n; s++) CHECK(told[s] == space->cold[s].told);

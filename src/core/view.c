@@ -12,18 +12,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cover.h"
 #include "core/look.h"
 
 /* ------------------------------------------------------------------------------------------------------------- gather and compare */
 
-static void mark_told(struct aoi__look *k)
+void aoi__marks_anew(struct aoi_space *space)
 {
-    struct aoi_space *space = k->space;
     if (space->mark_serial > UINT32_MAX - AOI__MARKS) {
         if (space->slot_cap > 0) memset(space->mark, 0, space->slot_cap * sizeof *space->mark);
         space->mark_serial = 0;
     }
     space->mark_serial += AOI__MARKS;
+}
+
+static void mark_told(struct aoi__look *k)
+{
+    struct aoi_space *space = k->space;
+    aoi__marks_anew(space);
     uint32_t flags = 0, told = AOI__TOLD(space);
     for (uint32_t i = 0; i < k->p->told.n; i++) {
         uint32_t entry = k->p->told.at[i];
@@ -95,7 +101,11 @@ static void thin(struct aoi__look *k, const struct aoi__watch *w, aoi__slots *fo
     for (uint32_t i = 0; i < found->n; i++) {
         uint32_t slot = found->at[i];
         const float *pos = space->hot[slot].pos, appeal = space->cold[slot].appeal;
-        bool in = aoi__sight_base(&sight, pos, appeal) || (k->margin > 0 && is_told(space, slot) && aoi__sight_keep(&sight, pos, appeal));
+        bool in = aoi__sight_base(&sight, pos, appeal), stays = !in && k->margin > 0 && aoi__sight_keep(&sight, pos, appeal);
+        if (stays && is_told(space, slot))
+            in = true;
+        else if (stays && k->covered && space->hot[slot].layers & k->p->set.mask)
+            *array_add(&k->s->perhaps) = slot; /* it may have been told in the cover, when it had no appeal */
         found->at[n] = slot;
         n += in && slot != w->slot;
     }
@@ -112,18 +122,26 @@ static void clip(const struct aoi__look *k, const struct aoi__watch *w, float lo
     }
 }
 
-static void gather_watch(struct aoi__look *k, uint32_t watch)
+static void gather_index(struct aoi__look *k, uint32_t watch)
 {
     struct aoi_space *space = k->space;
     const struct aoi__watch *w = &space->watches.at[watch];
     aoi__slots *found = &k->s->found;
-    if (!w->active) return;
     float lo[3], hi[3];
     found->n = 0;
     if (k->reach > 0) clip(k, w, lo, hi);
     space->ops->gather(space, watch, k->p->set.mask, k->reach > 0 ? lo : w->lo, k->reach > 0 ? hi : w->hi, found);
     if (w->margin > 0 || (w->slot != AOI__NONE && space->set.shape == AOI_SHAPE_SPHERE)) thin(k, w, found);
     sort_found(k, found, k->p->set.mask);
+}
+
+static void gather_watch(struct aoi__look *k, uint32_t watch)
+{
+    struct aoi_space *space = k->space;
+    const struct aoi__watch *w = &space->watches.at[watch];
+    aoi__slots *found = &k->s->found;
+    if (!w->active) return;
+    if (!k->covered) gather_index(k, watch);
     if (space->large_n == 0) return;
     found->n = 0;
     aoi__large_gather(space, w->lo, w->hi, found);
@@ -230,6 +248,8 @@ void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player 
                             .reach = reach};
     s->kept.n = s->come.n = 0;
     s->updates.n = 0;
+    s->gone.n = s->perhaps.n = s->restated.n = s->owed.n = 0;
+    k->covered = p->cover.watch != AOI__NONE;
     array_reserve(&s->kept, (size_t)p->told.n + 1);        /* never NULL, to which C allows no offset to be added, not even 0 */
     aoi__rows_reserve(&s->updates, (size_t)p->told.n + 1); /* a row may be written and not counted */
     mark_told(k);
@@ -241,6 +261,9 @@ void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player 
     for (uint32_t i = 0; i < p->units.n; i++) gather_watch(k, p->units.at[i].watch);
     if (p->viewport != AOI__NONE) gather_watch(k, p->viewport);
     keep_staying(k);
+    if (!k->covered) return;
+    aoi__cover_look(k);
+    aoi__cover_reconcile(k);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- the flush */
@@ -249,8 +272,11 @@ void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player 
 static bool serve(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info)
 {
     struct aoi__look k;
+    bool fits = aoi__cover_fits(space, p);
+    if (!fits || p->cover.watch != aoi__only_watch(p)) aoi__cover_end(space, p);
     aoi__choose(&k, space, p, info);
     aoi__emit(&k, room);
+    if (fits && !k.covered) aoi__cover_begin(space, p);
     p->served = space->serial; /* also if work is left: enters that wait were not told, payloads and positions that wait are flagged in the view */
     return k.left;
 }
@@ -297,6 +323,7 @@ static void look_at(struct aoi_space *space, uint32_t player, struct aoi_flush_i
     if (p->skipped) {
         space->stats.skipped++;
         p->lost += space->messages.n;
+        aoi__cover_end(space, p); /* what it was told stands still, and the pages do not */
         info->pending = true;
         return;
     }

@@ -1,6 +1,7 @@
 /* why.c: which rule decides whether a player sees an entity, with the numbers: for the person who wonders. */
 #include <math.h>
 
+#include "core/cover.h"
 #include "core/look.h"
 
 /* The unit that sees the entity by the base rule, or else keeps it; or else the nearest one. Sets the numbers that go with it. */
@@ -91,6 +92,7 @@ int aoi_query_why(struct aoi_space *space, uint64_t player, uint64_t entity, uin
     if (slot == AOI__NONE) return AOI_ENOENTITY;
     struct aoi__player *p = &space->players.at[i];
     aoi__sync(space);
+    aoi__cover_end(space, p);
     const struct aoi_flush_info info = {.now_ms = now_ms};
     struct aoi__look k;
     bool base, keep, staying = p->staying;

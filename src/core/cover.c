@@ -1,0 +1,512 @@
+/* cover.c: views as masks of pages: what most players are served by.
+ *
+ * An entity keeps its place in a page as long as it is in the page's cell, and a place is not given to another before the flush has ended after which nobody means
+ * the first one any more (blocks.c). So what a player was told under its watch is a mask for each page, and a flush is a few operations on masks: inside comes from comparing
+ * columns of coordinates; inside & ~told enters, told & ~inside leaves, inside & told & moved is updated, straight from the page's columns.
+ *
+ * An entity that has gone from one cell to another is a leave here and an enter there: both are taken back, and it is kept. Players that were skipped, or whose rules look
+ * beyond their pages, have lists instead (view.c); either becomes the other at any flush.
+ */
+#include "core/cover.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/kernel.h"
+
+/* ------------------------------------------------------------------------------------------------------------- which players */
+
+uint32_t aoi__only_watch(const struct aoi__player *p)
+{
+    if (p->units.n + (p->viewport != AOI__NONE) != 1) return AOI__NONE;
+    return p->units.n == 1 ? p->units.at[0].watch : p->viewport;
+}
+
+bool aoi__cover_fits(struct aoi_space *space, const struct aoi__player *p)
+{
+    uint32_t watch = aoi__only_watch(p);
+    return space->ops->pages != NULL && watch != AOI__NONE && space->watches.at[watch].active && space->ops->pages_of(space, watch, NULL, NULL) &&
+           p->overrides.n == 0 && !p->full && space->set.min_stay_ms == 0 && aoi__own_or(p->set.max_view, space->set.max_view) == 0;
+}
+
+bool aoi__cover_takes(const struct aoi_space *space, uint32_t watch, uint32_t slot)
+{
+    return !(space->cold[slot].flags & AOI__LARGE) && slot != space->watches.at[watch].slot;
+}
+
+static uint64_t bit_of(struct aoi__home home)
+{
+    return (uint64_t)1 << home.place;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- which pages */
+
+void aoi__cover_free(struct aoi__cover *c)
+{
+    free(c->told);
+    free(c->late);
+    free(c->page);
+    *c = (struct aoi__cover){.watch = AOI__NONE};
+}
+
+uint64_t aoi__cover_bytes(const struct aoi__cover *c)
+{
+    return (uint64_t)c->cap * (sizeof *c->told + sizeof *c->page + (c->late != NULL ? sizeof *c->late : 0));
+}
+
+static void reserve(struct aoi__cover *c, uint32_t n)
+{
+    if (n <= c->cap) return;
+    c->cap = n + n / 4 + 2;
+    c->told = mem_realloc(c->told, c->cap * sizeof *c->told);
+    c->page = mem_realloc(c->page, c->cap * sizeof *c->page);
+    if (c->late != NULL) c->late = mem_realloc(c->late, c->cap * sizeof *c->late);
+}
+
+/* Masks for places of which the tier was not due. */
+static uint64_t *late_masks(struct aoi__cover *c)
+{
+    if (c->late == NULL) {
+        c->late = mem_alloc(c->cap * sizeof *c->late);
+        memset(c->late, 0, c->n * sizeof *c->late);
+    }
+    return c->late;
+}
+
+/* Makes the pages found by their numbers: page.found is then the place in the list of what aoi__found_at() is asked for with the same list. */
+static void mark_pages(struct aoi__blocks *dir, const uint32_t *page, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) dir->page.at[page[i]].found = i;
+}
+
+static uint32_t found_at(const struct aoi__blocks *dir, const uint32_t *page, uint32_t n, uint32_t p)
+{
+    uint32_t i = dir->page.at[p].found;
+    return i < n && page[i] == p ? i : AOI__NONE;
+}
+
+static void list_places(const struct aoi_space *space, const struct aoi__page *page, uint64_t places, aoi__slots *out)
+{
+    const uint32_t *slots = aoi__page_slots(page, space->dims);
+    for (; places != 0; places &= places - 1) *array_add(out) = slots[__builtin_ctzll(places)];
+}
+
+/* Told places that are no longer seen; flagged if they are late. */
+static void list_gone(const struct aoi__look *k, const struct aoi__page *page, uint64_t places, uint64_t late)
+{
+    const uint32_t *slots = aoi__page_slots(page, k->space->dims);
+    for (; places != 0; places &= places - 1) {
+        uint32_t place = (uint32_t)__builtin_ctzll(places);
+        *array_add(&k->s->gone) = slots[place] | (late >> place & 1 ? AOI__LATE : 0);
+    }
+}
+
+/* Lists the pages anew. Told ones of pages that are no longer under the watch have gone. */
+static void restock(struct aoi__look *k)
+{
+    struct aoi_space *space = k->space;
+    struct aoi__cover *c = &k->p->cover;
+    struct aoi__blocks *dir = space->ops->pages(space);
+    struct aoi__scratch *s = k->s;
+    aoi__slots *pages = &s->found;
+    pages->n = 0;
+    CHECK(space->ops->pages_of(space, c->watch, pages, &c->border));
+    mark_pages(dir, pages->at, pages->n);
+    array_reserve(&s->mask[0], (size_t)pages->n + 1);
+    array_reserve(&s->mask[1], (size_t)pages->n + 1);
+    memset(s->mask[0].at, 0, ((size_t)pages->n + 1) * sizeof(uint64_t));
+    memset(s->mask[1].at, 0, ((size_t)pages->n + 1) * sizeof(uint64_t));
+    for (uint32_t i = 0; i < c->n; i++) {
+        uint32_t at = c->told[i] == 0 ? AOI__NONE : found_at(dir, pages->at, pages->n, c->page[i]);
+        if (at != AOI__NONE) {
+            s->mask[0].at[at] = c->told[i];
+            s->mask[1].at[at] = c->late != NULL ? c->late[i] : 0;
+            continue;
+        }
+        const struct aoi__page *page = &dir->page.at[c->page[i]];
+        list_gone(k, page, c->told[i], c->late != NULL ? c->late[i] : 0);
+        c->told_n -= (uint32_t)__builtin_popcountll(c->told[i]);
+    }
+    reserve(c, pages->n);
+    c->n = pages->n;
+    if (c->n > 0) {
+        memcpy(c->page, pages->at, c->n * sizeof *c->page);
+        memcpy(c->told, s->mask[0].at, c->n * sizeof *c->told);
+        if (c->late != NULL) memcpy(c->late, s->mask[1].at, c->n * sizeof *c->late);
+    }
+    c->stale = false;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- from a list and back */
+
+void aoi__cover_begin(struct aoi_space *space, struct aoi__player *p)
+{
+    struct aoi__blocks *dir = space->ops->pages(space);
+    struct aoi__cover *c = &p->cover;
+    aoi__slots *pages = &space->scratch->found;
+    uint32_t watch = aoi__only_watch(p), border, left = 0;
+    pages->n = 0;
+    if (!space->ops->pages_of(space, watch, pages, &border)) return;
+    mark_pages(dir, pages->at, pages->n);
+    for (uint32_t i = 0; i < p->told.n; i++) {
+        uint32_t slot = p->told.at[i] & AOI__TOLD_SLOT;
+        if (!aoi__cover_takes(space, watch, slot)) continue;
+        struct aoi__home home = space->ops->home(space, slot);
+        if (p->told.at[i] & AOI__OWED || home.page == AOI__NONE || found_at(dir, pages->at, pages->n, home.page) == AOI__NONE) return;
+    }
+    reserve(c, pages->n + 1);
+    c->watch = watch;
+    c->border = border;
+    c->n = pages->n;
+    if (c->n > 0) memcpy(c->page, pages->at, c->n * sizeof *c->page);
+    memset(c->told, 0, c->n * sizeof *c->told);
+    for (uint32_t i = 0; i < p->told.n; i++) {
+        uint32_t entry = p->told.at[i], slot = entry & AOI__TOLD_SLOT;
+        if (!aoi__cover_takes(space, watch, slot)) {
+            p->told.at[left++] = entry;
+            continue;
+        }
+        struct aoi__home home = space->ops->home(space, slot);
+        uint32_t at = found_at(dir, c->page, c->n, home.page);
+        c->told[at] |= bit_of(home);
+        if (entry & AOI__LATE) late_masks(c)[at] |= bit_of(home);
+        c->told_n++;
+    }
+    p->told.n = left;
+    if (left == 0) array_clear(&p->told);
+    c->stale = true; /* what is inner may have been told in part only */
+    dir->covers++;
+}
+
+void aoi__cover_end(struct aoi_space *space, struct aoi__player *p)
+{
+    struct aoi__cover *c = &p->cover;
+    if (c->watch == AOI__NONE) return;
+    struct aoi__blocks *dir = space->ops->pages(space);
+    array_reserve(&p->told, p->told.n + c->told_n);
+    for (uint32_t i = 0; i < c->n; i++) {
+        const uint32_t *slots = aoi__page_slots(&dir->page.at[c->page[i]], dir->dims);
+        for (uint64_t m = c->told[i]; m != 0; m &= m - 1) {
+            uint32_t place = (uint32_t)__builtin_ctzll(m);
+            *array_add(&p->told) = slots[place] | (c->late != NULL && c->late[i] >> place & 1 ? AOI__LATE : 0);
+        }
+    }
+    aoi__cover_free(c);
+    dir->covers--;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the look */
+
+/* The places of a page that have a layer of the mask. */
+static uint64_t with_layers(const struct aoi_space *space, const struct aoi__page *page, uint32_t mask, uint64_t places)
+{
+    uint64_t with = 0;
+    if (page->all & mask) return places;
+    if (!(page->any & mask)) return 0;
+    const uint32_t *slots = aoi__page_slots(page, space->dims);
+    for (uint64_t m = places; m != 0; m &= m - 1) {
+        uint32_t k = (uint32_t)__builtin_ctzll(m);
+        if (space->hot[slots[k]].layers & mask) with |= (uint64_t)1 << k;
+    }
+    return with;
+}
+
+/* What a look at pages shares. */
+struct cover_look {
+    struct aoi__look *k;
+    struct aoi__cover *c;
+    const struct aoi__blocks *dir;
+    const struct aoi__kernels *kernel;
+    const struct aoi__watch *w;
+    struct aoi__sieve sieve;
+    struct aoi__home own; /* of the unit, which never sees itself */
+    bool anew;            /* all pages are to be looked at, also inner ones in which nothing came or went */
+};
+
+static uint64_t changed(const struct cover_look *l, const struct aoi__page *page, uint64_t which)
+{
+    return page->window == l->dir->window ? which : 0;
+}
+
+/* What was told and what is inside, of the i-th page: who comes and goes, whose state changed; and what is told still. */
+static void compare(struct cover_look *l, uint32_t i, uint64_t inside)
+{
+    struct aoi__cover *c = l->c;
+    const struct aoi__page *page = &l->dir->page.at[c->page[i]];
+    struct aoi_space *space = l->k->space;
+    uint64_t told = c->told[i];
+    uint64_t come = inside & ~told, gone = told & ~inside, state = changed(l, page, page->state) & inside & told;
+    if ((come | gone | state) == 0) return;
+    list_places(space, page, come, &l->k->s->come);
+    list_gone(l->k, page, gone, c->late != NULL ? c->late[i] : 0);
+    list_places(space, page, state, &l->k->s->restated);
+    c->told[i] = told & inside;
+    c->told_n -= (uint32_t)__builtin_popcountll(gone);
+    if (c->late != NULL) c->late[i] &= inside;
+}
+
+/* Those of the places that a player who was told of them keeps within its margin, where that is not the box. */
+static uint64_t kept_by_cells(const struct cover_look *l, const struct aoi__page *page, uint64_t places)
+{
+    struct aoi__sight sight;
+    uint64_t kept = 0;
+    aoi__sight_init(&sight, l->k->space, l->w, l->k->margin);
+    const uint32_t *slots = aoi__page_slots(page, l->dir->dims);
+    for (uint64_t m = places; m != 0; m &= m - 1) {
+        uint32_t k = (uint32_t)__builtin_ctzll(m);
+        if (aoi__sight_keep(&sight, l->k->space->hot[slots[k]].pos, 0)) kept |= (uint64_t)1 << k;
+    }
+    return kept;
+}
+
+static void find_inside(struct cover_look *l, const float lo[3], const float hi[3], double radius, uint64_t *inside)
+{
+    memcpy(l->sieve.lo, lo, sizeof l->sieve.lo);
+    memcpy(l->sieve.hi, hi, sizeof l->sieve.hi);
+    l->kernel->box(&l->sieve, inside);
+    if (l->w->slot == AOI__NONE || l->k->space->set.shape != AOI_SHAPE_SPHERE) return;
+    l->sieve.radius = radius;
+    l->kernel->sphere(&l->sieve, inside);
+}
+
+/* With leave_margin: what is told and within the margin is inside, too; what came from another page within it may have been told there. */
+static void find_kept(struct cover_look *l, uint64_t *inside, uint64_t *outer)
+{
+    const struct aoi__watch *w = l->w;
+    struct aoi_space *space = l->k->space;
+    bool unit = w->slot != AOI__NONE;
+    struct aoi__sight sight;
+    aoi__sight_init(&sight, space, w, l->k->margin);
+    if (unit && space->set.shape == AOI_SHAPE_CELLS)
+        find_inside(l, w->lo, w->hi, 0, outer);
+    else
+        find_inside(l, sight.keep_lo, sight.keep_hi, sight.keep_radius, outer);
+    for (uint32_t i = 0; i < l->sieve.n; i++) {
+        const struct aoi__page *page = &l->dir->page.at[l->c->page[i]];
+        uint64_t maybe = outer[i] & ~inside[i] & (l->c->told[i] | changed(l, page, page->arrived));
+        if (maybe != 0 && unit && space->set.shape == AOI_SHAPE_CELLS) maybe = kept_by_cells(l, page, maybe);
+        if (maybe != 0) maybe = with_layers(space, page, l->k->p->set.mask, maybe);
+        inside[i] |= maybe & l->c->told[i];
+        list_places(space, page, maybe & ~l->c->told[i], &l->k->s->perhaps);
+    }
+}
+
+/* Which of the changed places are due now, by their tiers; the others are late. */
+static void part_late(struct cover_look *l, uint64_t *want, uint64_t *near)
+{
+    struct aoi__look *k = l->k;
+    uint64_t *late = l->c->late, any = 0;
+    if (k->tiers == NULL && late == NULL) return;
+    late = late_masks(l->c);
+    for (uint32_t i = 0; i < l->c->n; i++) want[i] |= late[i];
+    if (k->tiers == NULL) {
+        free(late);
+        l->c->late = NULL;
+        return;
+    }
+    (void)near;
+    for (uint32_t i = 0; i < l->c->n; i++) {
+        uint64_t due = 0;
+        const uint32_t *slots = aoi__page_slots(&l->dir->page.at[l->c->page[i]], l->dir->dims);
+        for (uint64_t m = want[i]; m != 0; m &= m - 1) {
+            uint32_t place = (uint32_t)__builtin_ctzll(m);
+            if (aoi__look_due(k, slots[place])) due |= (uint64_t)1 << place;
+        }
+        late[i] = want[i] & ~due;
+        any |= late[i];
+        want[i] &= due;
+    }
+    k->left |= any != 0;
+}
+
+/* Everything but the plainest case: masks first, then rows of what is wanted. */
+static void look_by_masks(struct cover_look *l, uint64_t *inside, uint64_t *other)
+{
+    const struct aoi__watch *w = l->w;
+    struct aoi__cover *c = l->c;
+    struct aoi__look *k = l->k;
+    l->sieve.n = c->n;
+    double radius = w->slot != AOI__NONE ? (double)k->space->cold[w->slot].radius : 0;
+    find_inside(l, w->base_lo, w->base_hi, radius, inside);
+    for (uint32_t i = 0; i < c->n; i++) inside[i] = with_layers(k->space, &l->dir->page.at[c->page[i]], k->p->set.mask, inside[i]);
+    if (k->margin > 0) find_kept(l, inside, other);
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct aoi__page *page = &l->dir->page.at[c->page[i]];
+        if (c->page[i] == l->own.page) inside[i] &= ~bit_of(l->own);
+        other[i] = inside[i] & c->told[i] & changed(l, page, page->moved);
+        compare(l, i, inside[i]);
+    }
+    if (k->p->set.presence_only) return;
+    part_late(l, other, inside);
+    l->kernel->rows(&l->sieve, other, &k->s->updates);
+}
+
+/* A box, no margin, no tiers. */
+static void look_by_box(struct cover_look *l, uint64_t *inside, uint64_t *want)
+{
+    struct aoi__cover *c = l->c;
+    struct aoi__look *k = l->k;
+    uint32_t mask = k->p->set.mask;
+    memcpy(l->sieve.lo, l->w->lo, sizeof l->sieve.lo);
+    memcpy(l->sieve.hi, l->w->hi, sizeof l->sieve.hi);
+    l->sieve.n = c->border;
+    if (k->p->set.presence_only)
+        l->kernel->box(&l->sieve, inside);
+    else
+        l->kernel->box_rows(&l->sieve, c->told, inside, &k->s->updates);
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct aoi__page *page = &l->dir->page.at[c->page[i]];
+        uint64_t in = i < c->border ? inside[i] : page->used;
+        bool plain = page->all & mask;
+        want[i] = 0;
+        if (i >= c->border && page->window != l->dir->window && !l->anew) continue;
+        if (!plain) in = with_layers(k->space, page, mask, in);
+        if (c->page[i] == l->own.page) in &= ~bit_of(l->own);
+        if (i >= c->border || !plain) want[i] = in & c->told[i] & changed(l, page, page->moved);
+        compare(l, i, in);
+    }
+    if (k->p->set.presence_only) return;
+    l->sieve.n = c->n;
+    l->kernel->rows(&l->sieve, want, &k->s->updates);
+}
+
+void aoi__cover_look(struct aoi__look *k)
+{
+    struct aoi_space *space = k->space;
+    struct aoi__scratch *s = k->s;
+    struct aoi__cover *c = &k->p->cover;
+    struct cover_look l = {.k = k, .c = c, .dir = space->ops->pages(space), .kernel = space->kernels, .w = &space->watches.at[c->watch]};
+    l.anew = c->stale;
+    if (c->stale) restock(k);
+    l.sieve = (struct aoi__sieve){.pool = l.dir->page.at,
+                                  .page = c->page,
+                                  .dims = space->dims,
+                                  .extra = space->set.extra,
+                                  .mask = k->p->set.mask,
+                                  .window = l.dir->window,
+                                  .center = {k->anchor[0], k->anchor[1], k->anchor[2]}};
+    l.own = l.w->slot == AOI__NONE ? (struct aoi__home){.page = AOI__NONE} : space->ops->home(space, l.w->slot);
+    for (int i = 0; i < 2; i++) array_reserve(&s->mask[i], (size_t)c->n + 1);
+    aoi__rows_reserve(&s->updates, s->updates.n + c->told_n + k->p->told.n + 2 * AOI__LANES);
+    bool box = l.w->slot == AOI__NONE || space->set.shape != AOI_SHAPE_SPHERE;
+    if (box && k->margin == 0 && l.w->margin == 0 && k->tiers == NULL && c->late == NULL)
+        look_by_box(&l, s->mask[0].at, s->mask[1].at);
+    else
+        look_by_masks(&l, s->mask[0].at, s->mask[1].at);
+}
+
+/* Which of the cover's pages it stands in. */
+static uint32_t place_of(const struct aoi__look *k, uint32_t slot)
+{
+    uint32_t i = 0, page = k->space->ops->home(k->space, slot).page;
+    while (k->p->cover.page[i] != page) i++;
+    return i;
+}
+
+void aoi__cover_add(struct aoi__look *k, uint32_t slot)
+{
+    struct aoi__cover *c = &k->p->cover;
+    c->told[place_of(k, slot)] |= bit_of(k->space->ops->home(k->space, slot));
+    c->told_n++;
+}
+
+/* It was told at another place, and is told here now. */
+static void rehouse(struct aoi__look *k, uint32_t slot, bool late)
+{
+    struct aoi_space *space = k->space;
+    struct aoi__scratch *s = k->s;
+    const struct aoi__hot *h = &space->hot[slot];
+    uint32_t served = k->p->served;
+    bool moved = late || h->stamp > served, listed = !aoi__cover_takes(space, k->p->cover.watch, slot);
+    if (listed)
+        *array_add(&s->kept) = slot | (late && !k->inline_updates ? AOI__LATE : 0);
+    else
+        aoi__cover_add(k, slot);
+    if (moved && !k->p->set.presence_only && (!listed || k->inline_updates)) {
+        aoi__rows_reserve(&s->updates, s->updates.n + 1 + 2 * AOI__LANES);
+        if (aoi__look_due(k, slot))
+            aoi__row_set(&s->updates, s->updates.n++, h, false);
+        else
+            late_masks(&k->p->cover)[place_of(k, slot)] |= bit_of(space->ops->home(space, slot)), k->left = true;
+    }
+    if (!listed && (space->cold[slot].payload_stamp > served || space->cold[slot].layers_stamp > served)) *array_add(&s->restated) = slot;
+}
+
+void aoi__cover_reconcile(struct aoi__look *k)
+{
+    struct aoi_space *space = k->space;
+    struct aoi__scratch *s = k->s;
+    for (uint32_t i = 0; i < k->p->told.n; i++) {
+        uint32_t slot = k->p->told.at[i] & AOI__TOLD_SLOT;
+        if (space->mark[slot] != AOI__SEEN(space)) *array_add(&s->gone) = k->p->told.at[i] & ~AOI__OWED;
+    }
+    if (s->gone.n == 0 || s->come.n + s->perhaps.n == 0) return;
+    uint32_t n = 0;
+    aoi__marks_anew(space);
+    uint32_t told = AOI__TOLD(space), late = told + 1, seen = AOI__SEEN(space);
+    for (uint32_t i = 0; i < s->gone.n; i++) space->mark[s->gone.at[i] & AOI__TOLD_SLOT] = s->gone.at[i] & AOI__LATE ? late : told;
+    for (uint32_t i = 0; i < s->come.n; i++) {
+        uint32_t slot = s->come.at[i];
+        if (space->mark[slot] == told || space->mark[slot] == late)
+            *array_add(&s->perhaps) = slot;
+        else
+            s->come.at[n++] = slot;
+    }
+    s->come.n = n;
+    for (uint32_t i = 0; i < s->perhaps.n; i++) {
+        uint32_t slot = s->perhaps.at[i];
+        uint32_t was = space->mark[slot];
+        if (was != told && was != late) continue;
+        space->mark[slot] = seen;
+        rehouse(k, slot, was == late);
+    }
+    n = 0;
+    for (uint32_t i = 0; i < s->gone.n; i++)
+        if (space->mark[s->gone.at[i] & AOI__TOLD_SLOT] != seen) s->gone.at[n++] = s->gone.at[i];
+    s->gone.n = n;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- any view */
+
+bool aoi__view_holds(const struct aoi_space *space, const struct aoi__player *p, uint32_t slot)
+{
+    const struct aoi__cover *c = &p->cover;
+    for (uint32_t i = 0; i < p->told.n; i++)
+        if ((p->told.at[i] & AOI__TOLD_SLOT) == slot) return true;
+    if (c->watch == AOI__NONE) return false;
+    struct aoi__home home = space->ops->home(space, slot);
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->page[i] == home.page) return (c->told[i] & bit_of(home)) != 0;
+    return false;
+}
+
+uint32_t aoi__view_count(const struct aoi__player *p)
+{
+    return p->told.n + p->cover.told_n;
+}
+
+void aoi__view_slots(const struct aoi_space *space, const struct aoi__player *p, aoi__slots *out)
+{
+    const struct aoi__cover *c = &p->cover;
+    for (uint32_t i = 0; i < p->told.n; i++) *array_add(out) = p->told.at[i] & AOI__TOLD_SLOT;
+    if (c->watch == AOI__NONE) return;
+    const struct aoi__blocks *dir = space->ops->pages((struct aoi_space *)(uintptr_t)space);
+    for (uint32_t i = 0; i < c->n; i++) list_places(space, &dir->page.at[c->page[i]], c->told[i], out);
+}
+
+void aoi__cover_validate(const struct aoi_space *space, const struct aoi__player *p)
+{
+    const struct aoi__cover *c = &p->cover;
+    uint32_t n = 0;
+    if (c->watch == AOI__NONE) {
+        CHECK(c->told_n == 0 && c->told == NULL && c->late == NULL);
+        return;
+    }
+    const struct aoi__blocks *dir = space->ops->pages((struct aoi_space *)(uintptr_t)space);
+    for (uint32_t i = 0; i < c->n; i++) {
+        CHECK(c->page[i] < dir->page.n && (c->told[i] & ~dir->page.at[c->page[i]].busy) == 0);
+        if (c->late != NULL) CHECK((c->late[i] & ~c->told[i]) == 0);
+        n += (uint32_t)__builtin_popcountll(c->told[i]);
+    }
+    CHECK(n == c->told_n);
+}
