@@ -8,6 +8,7 @@
 #include "core/space.h"
 
 #define REGION_SHIFT 4  /* block to region coordinates */
+#define KEPT_ENTRIES 64 /* a block that is not used keeps room for so many */
 #define FEW_BLOCKS 1024 /* a box of so many is looked up block by block; a larger one goes by regions of 256 (2D) or 4,096 (3D) blocks */
 
 /* ------------------------------------------------------------------------------------------------------------- finding by coordinates */
@@ -74,9 +75,9 @@ static void region_enlist(struct aoi__blocks *dir, uint32_t b)
             r = dir->free_regions.at[--dir->free_regions.n];
         } else {
             r = dir->region.n;
-            array_add(&dir->region);
+            *array_add(&dir->region) = (struct aoi__region){0};
         }
-        dir->region.at[r] = (struct aoi__region){.place = {.at = {at[0], at[1], at[2]}}};
+        memcpy(dir->region.at[r].place.at, at, sizeof at);
         place_link(&dir->region_map, dir->region.at, sizeof *dir->region.at, r);
     }
     dir->block.at[b].region = r;
@@ -91,7 +92,6 @@ static void region_delist(struct aoi__blocks *dir, uint32_t b)
     array_swap_remove(blocks, i);
     if (i < blocks->n) dir->block.at[blocks->at[i]].region_at = i;
     if (blocks->n > 0) return;
-    array_clear(blocks);
     place_unlink(&dir->region_map, dir->region.at, sizeof *dir->region.at, r);
     *array_add(&dir->free_regions) = r;
 }
@@ -113,10 +113,12 @@ uint32_t aoi__block_get(struct aoi__blocks *dir, const int32_t cell[3])
         b = dir->free_blocks.at[--dir->free_blocks.n];
     } else {
         b = dir->block.n;
-        array_add(&dir->block);
+        *array_add(&dir->block) = (struct aoi__block){0};
         CHECK(b < UINT32_MAX >> 6);
     }
-    dir->block.at[b] = (struct aoi__block){.born = dir->window};
+    struct aoi__block *block = &dir->block.at[b];
+    aoi__slots cells = block->cells; /* empty arrays that it had before, so that blocks which come and go allocate nothing */
+    *block = (struct aoi__block){.born = dir->window, .cells = cells, .entries.at = block->entries.at, .entries.cap = block->entries.cap};
     shifted(cell, dir->shift, dir->block.at[b].place.at);
     place_link(&dir->block_map, dir->block.at, sizeof *dir->block.at, b);
     region_enlist(dir, b);
@@ -162,9 +164,9 @@ static void block_clear(struct aoi__blocks *dir, struct aoi__block *block)
             next = dir->page.at[p].next;
             page_free(dir, p);
         }
-    array_clear(&block->cells);
-    array_clear(&block->entries);
+    block->cells.n = 0;
     block->have = 0;
+    if (block->entries.cap > KEPT_ENTRIES) array_clear(&block->entries);
 }
 
 static void block_free(struct aoi__blocks *dir, uint32_t b)
@@ -373,7 +375,7 @@ static void page_settle(struct aoi__blocks *dir, struct aoi__page *page)
         page->any = 0;
         page->all = UINT32_MAX;
     }
-    if (page->cap > 16 && page->n * 2u < page->cap) page_resize(dir, page, (page->n + 15u) / AOI__LANES * AOI__LANES);
+    if (page->cap > 16 && page->n * 4u < page->cap) page_resize(dir, page, (page->n + 15u) / AOI__LANES * AOI__LANES);
 }
 
 /* Whether any page of the cell holds an entity. */
@@ -425,7 +427,11 @@ void aoi__blocks_next_window(struct aoi__blocks *dir)
 
 void aoi__blocks_clear(struct aoi__blocks *dir)
 {
-    for (uint32_t b = 0; b < dir->block.n; b++) block_clear(dir, &dir->block.at[b]);
+    for (uint32_t b = 0; b < dir->block.n; b++) {
+        block_clear(dir, &dir->block.at[b]);
+        array_clear(&dir->block.at[b].cells);
+        array_clear(&dir->block.at[b].entries);
+    }
     for (uint32_t r = 0; r < dir->region.n; r++) array_clear(&dir->region.at[r].blocks);
     for (uint32_t i = 0; i <= AOI__PAGE / AOI__LANES; i++)
         for (void *columns = dir->spare[i], *next; columns != NULL; columns = next) {

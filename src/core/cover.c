@@ -154,12 +154,14 @@ void aoi__cover_begin(struct aoi_space *space, struct aoi__player *p)
         struct aoi__home home = space->ops->home(space, slot);
         if (p->told.at[i] & AOI__OWED || home.page == AOI__NONE || found_at(dir, pages->at, pages->n, home.page) == AOI__NONE) return;
     }
+    bool first = c->told == NULL; /* a view that was a cover before keeps both its buffers: it may be one by turns */
     reserve(c, pages->n + 1);
     c->watch = watch;
     c->border = border;
     c->n = pages->n;
     if (c->n > 0) memcpy(c->page, pages->at, c->n * sizeof *c->page);
     memset(c->told, 0, c->n * sizeof *c->told);
+    if (c->late != NULL) memset(c->late, 0, c->n * sizeof *c->late);
     for (uint32_t i = 0; i < p->told.n; i++) {
         uint32_t entry = p->told.at[i], slot = entry & AOI__TOLD_SLOT;
         if (!aoi__cover_takes(space, watch, slot)) {
@@ -173,7 +175,7 @@ void aoi__cover_begin(struct aoi_space *space, struct aoi__player *p)
         c->told_n++;
     }
     p->told.n = left;
-    if (left == 0) array_clear(&p->told);
+    if (left == 0 && first) array_clear(&p->told);
     c->stale = true; /* what is inner may have been told in part only */
     dir->covers++;
 }
@@ -191,7 +193,8 @@ void aoi__cover_end(struct aoi_space *space, struct aoi__player *p)
             *array_add(&p->told) = slots[place] | (c->late != NULL && c->late[i] >> place & 1 ? AOI__LATE : 0);
         }
     }
-    aoi__cover_free(c);
+    c->watch = AOI__NONE;
+    c->n = c->told_n = 0;
     dir->covers--;
 }
 
@@ -499,7 +502,7 @@ void aoi__cover_validate(const struct aoi_space *space, const struct aoi__player
     const struct aoi__cover *c = &p->cover;
     uint32_t n = 0;
     if (c->watch == AOI__NONE) {
-        CHECK(c->told_n == 0 && c->told == NULL && c->late == NULL);
+        CHECK(c->told_n == 0 && c->n == 0);
         return;
     }
     const struct aoi__blocks *dir = space->ops->pages((struct aoi_space *)(uintptr_t)space);
