@@ -67,6 +67,12 @@ LAYERS := base core wire server e2e
 tests = $(patsubst tests/%.c,$(BUILD)/test/%,$(wildcard tests/$(1)/test_*.c))
 helpers = $(call objs,$(filter-out tests/$(1)/test_%.c,$(wildcard tests/$(1)/*.c)))
 TESTS := $(foreach l,$(LAYERS),$(call tests,$(l)))
+# tests/fuzz/fuzz_x.c becomes build/test/fuzz/x: a program that replays inputs or, linked without FUZZ_MAIN and with libFuzzer, one that looks for them
+FUZZ_MAIN ?= $(call objs,tests/fuzz/replay.c)
+FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/test/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+TESTS += $(FUZZERS)
+FUZZ_BUILD  := build/fuzz
+FUZZ_CFLAGS := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -DAOI_DEBUG
 
 LIBS := $(BUILD)/libcore.a $(BUILD)/libaoi.a
 PROGRAMS := $(if $(MAIN_O),$(BUILD)/aoid) $(if $(CTL_O),$(BUILD)/aoictl) $(if $(BENCH_O),$(BUILD)/aoibench) \
@@ -75,7 +81,7 @@ PROGRAMS := $(if $(MAIN_O),$(BUILD)/aoid) $(if $(CTL_O),$(BUILD)/aoictl) $(if $(
 # the jobserver of an outer -j is used when there is one
 SUBMAKE = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all demo test check bench install install-files clean help everything tests FORCE
+.PHONY: all demo test check fuzz bench install install-files clean help everything tests fuzzers FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
@@ -96,12 +102,18 @@ check: ## warnings, format, clang-tidy, layers, links, proto lint, documents
 	@scripts/deps.sh check
 	@MAKE='$(MAKE)' scripts/check
 
+fuzz: ## look for inputs that break the wire, the core or the configuration, FUZZ_SECONDS (60) for each target
+	@scripts/deps.sh check
+	@+$(SUBMAKE) BUILD=$(FUZZ_BUILD) CC=clang CFLAGS='$(FUZZ_CFLAGS)' LDFLAGS='-fsanitize=fuzzer,address,undefined' FUZZ_MAIN= fuzzers
+	@scripts/fuzz $(FUZZ_BUILD)
+
 bench: ## the core's workloads, as a table
 	@+$(SUBMAKE) $(BUILD)/aoibench-core
 	@scripts/bench $(BUILD)/aoibench-core
 
 everything: all tests
 tests: $(TESTS)
+fuzzers: $(FUZZERS)
 
 install: all ## into PREFIX (/usr/local), below DESTDIR when that is set
 	@+$(SUBMAKE) install-files
@@ -198,5 +210,7 @@ $(call tests,server): $(BUILD)/test/server/%: $(OBJ)/tests/server/%.o $(call hel
 	$(LINK) $(LIB_CMOCKA) $(LIB_UV) $(LIB_WS) $(LIB_PB) $(LIB_INI) $(LIB_SSL) -lm
 $(call tests,e2e): $(BUILD)/test/e2e/%: $(OBJ)/tests/e2e/%.o $(call helpers,e2e) $(TOOLS_O) $(CLIENT_A)
 	$(LINK) $(LIB_CMOCKA) $(LIB_PB) $(LIB_LZMA) -lm
+$(FUZZERS): $(BUILD)/test/fuzz/%: $(OBJ)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(call helpers,core) $(SERVER_O) $(WIRE_O) $(BUILD)/libcore.a
+	$(LINK) $(LIB_CMOCKA) $(LIB_UV) $(LIB_PB) $(LIB_INI) $(LIB_SSL) -lm
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)

@@ -280,7 +280,7 @@ int model_space_set(struct model *m, struct model_space *s, aoi_owner owner, boo
     unsigned faults = 0;
     struct aoi_settings set = s->set;
     if (change->has_flush_ms) set.flush_ms = change->flush_ms;
-    if (change->has_leave_margin) set.leave_margin = change->leave_margin;
+    if (change->has_leave_margin) set.leave_margin = clean(change->leave_margin);
     if (change->has_min_stay_ms) set.min_stay_ms = change->min_stay_ms;
     if (change->has_max_view) set.max_view = change->max_view;
     if (change->has_max_enter_per_flush) set.max_enter_per_flush = change->max_enter_per_flush;
@@ -583,6 +583,7 @@ int model_player_settings(struct model *m, struct model_space *s, aoi_owner owne
     p = open_player(s, owner, player);
     p->full_due |= takes || (p->set.presence_only && !settings->presence_only);
     p->set = *settings;
+    p->set.leave_margin = clean(settings->leave_margin);
     p->mask = settings->mask == 0 ? UINT32_MAX : settings->mask;
     if (settings->take_over) p->released = false; /* taken, or taken back */
     p->owner = owner;

@@ -206,6 +206,9 @@ bool model_flush(struct model *m, struct model_space *s);
 /* Flushes until nothing is pending, with room for all and time going by; that has to be soon. Then every view is what it should be and was told as it is. */
 void model_converge(struct model *m, struct model_space *s);
 
+/* digest.c: a hash of a delta that does not depend on the order inside a section, and leaves out messages_lost, in which the indexes may differ. */
+uint64_t model_digest(const struct aoi_delta *delta);
+
 /* Reads all pages of at most `limit` rows and compares. Returns the number of entities found, or the (right) error code. */
 int model_query_box(struct model *m, struct model_space *s, const float min[3], const float max[3], uint32_t layers, size_t limit);
 int model_query_radius(struct model *m, struct model_space *s, const float center[3], float radius, uint32_t layers, size_t limit);
