@@ -36,6 +36,7 @@ LIB_WS     := $(call pkg,--libs,libwebsockets,-lwebsockets)
 LIB_PB     := $(call pkg,--libs,libprotobuf-c,-lprotobuf-c)
 LIB_INI    := $(call pkg,--libs,inih,-linih)
 LIB_SSL    := $(call pkg,--libs,libssl libcrypto,-lssl -lcrypto)
+LIB_SERVER := $(LIB_UV) $(LIB_WS) $(LIB_PB) $(LIB_INI) $(LIB_SSL)
 LIB_LZMA   := $(call pkg,--libs,liblzma,-llzma)
 LIB_CMOCKA := $(call pkg,--libs,cmocka,-lcmocka)
 
@@ -187,7 +188,7 @@ $(BUILD)/libaoi.a: $(BASE_O) $(TIERS_O) $(WIRE_O) $(CLIENT_O)
 	@ar rcs $@ $(OBJ)/libaoi.o
 
 $(BUILD)/aoid: $(MAIN_O) $(SERVER_O) $(WIRE_O) $(CORE_O) $(BASE_O)
-	$(LINK) $(LIB_UV) $(LIB_WS) $(LIB_PB) $(LIB_INI) $(LIB_SSL) -lm
+	$(LINK) $(LIB_SERVER) -lm
 $(BUILD)/aoictl: $(CTL_O) $(TOOLS_O) $(CLIENT_A)
 	$(LINK) $(LIB_PB) $(LIB_LZMA) -lm
 # `aoibench core` runs the sibling aoibench-core, which sees the core alone
@@ -207,10 +208,10 @@ $(call tests,core): $(BUILD)/test/core/%: $(OBJ)/tests/core/%.o $(call helpers,c
 $(call tests,wire): $(BUILD)/test/wire/%: $(OBJ)/tests/wire/%.o $(call helpers,wire) $(WIRE_O) $(BUILD)/libcore.a
 	$(LINK) $(LIB_CMOCKA) $(LIB_PB) -lm
 $(call tests,server): $(BUILD)/test/server/%: $(OBJ)/tests/server/%.o $(call helpers,server) $(SERVER_O) $(WIRE_O) $(BUILD)/libcore.a
-	$(LINK) $(LIB_CMOCKA) $(LIB_UV) $(LIB_WS) $(LIB_PB) $(LIB_INI) $(LIB_SSL) -lm
+	$(LINK) $(LIB_CMOCKA) $(LIB_SERVER) -lm
 $(call tests,e2e): $(BUILD)/test/e2e/%: $(OBJ)/tests/e2e/%.o $(call helpers,e2e) $(TOOLS_O) $(CLIENT_A)
 	$(LINK) $(LIB_CMOCKA) $(LIB_PB) $(LIB_LZMA) -lm
 $(FUZZERS): $(BUILD)/test/fuzz/%: $(OBJ)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(call helpers,core) $(SERVER_O) $(WIRE_O) $(BUILD)/libcore.a
-	$(LINK) $(LIB_CMOCKA) $(LIB_UV) $(LIB_PB) $(LIB_INI) $(LIB_SSL) -lm
+	$(LINK) $(LIB_CMOCKA) $(LIB_SERVER) -lm
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
