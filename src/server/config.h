@@ -63,6 +63,12 @@ int config_set(struct config *config, const char *assignment, char *err);
 /* What only holds between options; to be called when all are set. 0, or -1 with err. */
 int config_check(struct config *config, char *err);
 
+/* The configuration was read anew, and is fine: copies what may change while the daemon runs. Lists the names of what was changed so, and of what differs but needs
+ * a restart (with commas; "": none). Spaces are not looked at. */
+void config_take(struct config *running, const struct config *fresh, char changed[CONFIG_ERROR_MAX], char restart[CONFIG_ERROR_MAX]);
+
+void config_take_spaces(struct config *running, struct config *fresh); /* fresh's become running's */
+
 /* Whether an address, of either family, can only be reached from this machine. */
 bool config_is_loopback(const struct sockaddr_storage *address);
 

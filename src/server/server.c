@@ -125,7 +125,7 @@ void server_wait_turn(struct server *server, struct conn *conn)
 
 /* ------------------------------------------------------------------------------------------------------------- the beginning */
 
-static void fit_open_files(struct config *config)
+void server_fit_open_files(struct config *config)
 {
     struct rlimit limit;
     rlim_t others = OTHER_FILES + (config->http_address.ss_family != 0 ? HTTP_FILES : 0), need = (rlim_t)config->max_connections + others;
@@ -161,13 +161,19 @@ static void init_handles(struct server *server)
     CHECK(uv_prepare_start(&server->prepare, on_prepare) == 0);
 }
 
-int server_init(struct server *server, uv_loop_t *loop, struct config *config, char *err)
+void server_set_limits(struct server *server)
 {
-    fit_open_files(config);
-    *server = (struct server){.config = config, .loop = loop, .scratch = mem_alloc(SERVER_READ_BYTES), .plain = mem_alloc(SERVER_PLAIN_BYTES)};
+    const struct config *config = server->config;
     server->out_limits = (struct outbox_limits){.soft_bytes = config->out_soft_bytes,
                                                 .hard_bytes = config->out_hard_bytes,
                                                 .slack_bytes = AOI_DELTA_OVERHEAD + AOI_ENTER_BYTES + config->max_payload};
+}
+
+int server_init(struct server *server, uv_loop_t *loop, struct config *config, char *err)
+{
+    server_fit_open_files(config);
+    *server = (struct server){.config = config, .loop = loop, .scratch = mem_alloc(SERVER_READ_BYTES), .plain = mem_alloc(SERVER_PLAIN_BYTES)};
+    server_set_limits(server);
     server->metrics.started_ms = uv_now(loop);
     server->sessions.metrics = &server->metrics;
     server->sessions.last_id = flusher_time_us() / 1000; /* a daemon that is started later gives others */
@@ -208,14 +214,16 @@ static void on_connection(uv_stream_t *listener, int status)
         conn_accept(server, (union stream *)listener);
 }
 
-int server_listen(struct server *server, int *port, char *err)
+int server_listen(struct server *server, const struct activation *passed, int *port, char *err)
 {
     const struct config *config = server->config;
     int status = 0;
     *port = 0;
     for (size_t i = 0; i < 2; i++) server->listeners[i].handle.data = server;
-    if (config->address.ss_family != 0) status = listener_tcp(&server->listeners[0], server->loop, config, on_connection, port, err);
-    if (status == 0 && config->unix_socket[0] != '\0') status = listener_unix(&server->listeners[1], server->loop, config, on_connection, err);
+    if (config->address.ss_family != 0 || passed->tcp >= 0)
+        status = listener_tcp(&server->listeners[0], server->loop, config, passed->tcp, on_connection, port, err);
+    if (status == 0 && (config->unix_socket[0] != '\0' || passed->local >= 0))
+        status = listener_unix(&server->listeners[1], server->loop, config, passed->local, on_connection, err);
     server->listening = status == 0;
     return status;
 }

@@ -4,6 +4,7 @@
 
 #include <uv.h>
 
+#include "server/activation.h"
 #include "server/config.h"
 #include "server/deliver.h"
 #include "server/dispatch.h"
@@ -62,8 +63,11 @@ struct server {
 
 /* Makes the world with the configuration's spaces. The config must outlive the server. 0, or -1 with err[CONFIG_ERROR_MAX]. */
 int server_init(struct server *server, uv_loop_t *loop, struct config *config, char *err);
-/* Binds and listens; *port is the one it got. 0, or -1 with err. */
-int server_listen(struct server *server, int *port, char *err);
+/* Binds and listens, or listens at what was passed on; *port is the one it got. 0, or -1 with err. */
+int server_listen(struct server *server, const struct activation *passed, int *port, char *err);
+/* Raises the limit of open files to what max_connections need, or else lowers those, with a warning. */
+void server_fit_open_files(struct config *config);
+void server_set_limits(struct server *server); /* out_soft_bytes and out_hard_bytes of the configuration take effect */
 /* Takes over what was read anew; whoever's token does not stand in it any more is told so and closed. */
 void server_set_doors(struct server *server, struct doors *fresh);
 /* Begins the end: no new connections, a last flush, Draining to all; when the outboxes are empty, or the time is up, every handle is closed, and the loop ends. */
