@@ -132,6 +132,7 @@ install-files:
 	for p in $(PROTOS); do install -D -m 644 "proto/$$p" "$(DESTDIR)$(DATADIR)/aoid/proto/$$p" || exit 1; done
 	install -m 644 README.md LICENSE '$(DESTDIR)$(DOCDIR)'
 	sed -e 's|/usr/local/bin/|$(BINDIR)/|g' -e 's|/usr/local/etc/|$(SYSCONFDIR)/|g' conf/aoid.service > '$(DESTDIR)$(UNITDIR)/aoid.service'
+	install -m 644 conf/aoid.socket '$(DESTDIR)$(UNITDIR)'
 	@# a configuration that somebody has edited is never overwritten
 	test -e '$(DESTDIR)$(SYSCONFDIR)/aoid/aoid.conf' || install -m 644 conf/aoid.conf '$(DESTDIR)$(SYSCONFDIR)/aoid/aoid.conf'
 

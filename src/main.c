@@ -1,6 +1,5 @@
 /* main.c: aoid: arguments, configuration, signals, run. */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "server/monitor.h"
 #include "server/notify.h"
 #include "server/reload.h"
+#include "server/replay.h"
 #include "server/server.h"
 #include "server/version.h"
 
@@ -69,15 +69,6 @@ static void start_watchdog(struct daemon *d)
     uv_unref((uv_handle_t *)&d->watchdog);
 }
 
-/* Descriptors 0 to 2 that are closed would be given to the first sockets, and log lines written into them. */
-static void hold_standard_descriptors(void)
-{
-    int fd;
-    do fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd > STDERR_FILENO) close(fd);
-}
-
 static int start(struct daemon *d, char *err)
 {
     struct activation passed;
@@ -127,7 +118,7 @@ int main(int argc, char **argv)
     static struct daemon d;
     char err[CONFIG_ERROR_MAX];
     int status = 0;
-    hold_standard_descriptors();
+    activation_hold_standard();
     d.argc = argc, d.argv = argv;
     config_init(&d.config);
     if (args_parse(argc, argv, &d.args, &d.config, err) != 0) {
@@ -141,6 +132,8 @@ int main(int argc, char **argv)
             puts("the configuration is fine");
         else
             fprintf(stderr, "aoid: %s\n", err);
+    } else if (d.args.replay != NULL && !d.args.done) {
+        status = replay(d.args.replay, d.args.replay_index, stdout);
     } else if (!d.args.done) {
         log_set_level((enum log_level)d.config.log_level);
         status = run(&d);

@@ -1,4 +1,4 @@
-/* activation.c: sockets that systemd opened and passed on. */
+/* activation.c: the descriptors that the daemon is started with: sockets that systemd opened and passed on, and the standard ones. */
 #include "server/activation.h"
 
 #include <errno.h>
@@ -36,6 +36,14 @@ static int take(struct activation *activation, int fd, const struct config *conf
     }
     snprintf(err, CONFIG_ERROR_MAX, "socket activation: descriptor %d %s", fd, why);
     return -1;
+}
+
+void activation_hold_standard(void)
+{
+    int fd;
+    do fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO) close(fd);
 }
 
 int activation_take(struct activation *activation, const struct config *config, char *err)

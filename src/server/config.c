@@ -305,8 +305,7 @@ static const struct option options[] = {
     {"server", "unix_allow_uids", parse_ids, AT(unix_allow_uids), "", 0, 0,
      "Numbers of the users whose processes may use the socket. None: see unix_allow_gids."},
     {"server", "unix_allow_gids", parse_ids, AT(unix_allow_gids), "", 0, 0, "Numbers of groups likewise. None of either: whoever can open it."},
-    {"server", "tokens_file", "tls_cert", "tls_key", "tls_client_ca", parse_path, AT(tokens_file), "", 0, 0,
-     "Who may come in: lines of NAME ROLE SECRET. None: everybody, as admin."},
+    {"server", "tokens_file", parse_path, AT(tokens_file), "", 0, 0, "Who may come in: lines of NAME ROLE SECRET. None: everybody, as admin."},
     {"server", "tls_cert", parse_path, AT(tls_cert), "", 0, 0, "The daemon's certificate and its chain, in PEM: TCP connections speak TLS then."},
     {"server", "tls_key", parse_path, AT(tls_key), "", 0, 0, "Its private key, in PEM, without a passphrase."},
     {"server", "tls_client_ca", parse_path, AT(tls_client_ca), "", 0, 0, "Clients must have a certificate of one of these authorities, in PEM."},
@@ -314,6 +313,7 @@ static const struct option options[] = {
      "Address and port of the pages for monitoring: /metrics, /healthz, /readyz, /spaces. none: no HTTP."},
     {"server", "oracle_players", parse_count, AT(oracle_players), "1", 0, 1000,
      "Views compared with brute force after each flush, as far as 1 % of the time allows; 0: none."},
+    {"server", "record", parse_path, AT(record), "", 0, 0, "A file in which all input is kept, for aoid --replay. None: nothing is recorded."},
     {"server", "log_level", parse_level, AT(log_level), "info", 0, 0, "error, warn, info or debug; one line an event, to stderr."},
     {"server", "hello_timeout_ms", parse_count, AT(hello_timeout_ms), "2000", 1, DAY_MS, "A connection must have sent its Hello by then."},
     {"server", "frame_timeout_ms", parse_count, AT(frame_timeout_ms), "10000", 1, DAY_MS, "From the first byte of a frame to its last."},
@@ -626,12 +626,26 @@ int config_check(struct config *config, char *err)
     return 0;
 }
 
+struct aoi_limits config_limits(const struct config *config)
+{
+    return (struct aoi_limits){.max_spaces = config->max_spaces,
+                               .max_entities = config->max_entities,
+                               .max_players = config->max_players,
+                               .max_units = config->max_units,
+                               .max_payload = config->max_payload,
+                               .max_radius = config->max_radius,
+                               .max_overrides = config->max_overrides,
+                               .max_message = config->max_message,
+                               .max_messages = config->max_messages_per_flush};
+}
+
 /* ------------------------------------------------------------------------------------------------------------- changes at run time */
 
 /* Those that may change while the daemon runs. */
-static const char *const live[] = {"unix_allow_uids",  "unix_allow_gids",  "tokens_file",     "oracle_players",   "log_level",
-                                   "hello_timeout_ms", "frame_timeout_ms", "idle_timeout_ms", "drain_timeout_ms", "max_connections",
-                                   "query_page",       "out_soft_bytes",   "out_hard_bytes",  "out_soft_ms"};
+static const char *const live[] = {"unix_allow_uids", "unix_allow_gids",  "tokens_file",     "tls_cert",         "tls_key",
+                                   "tls_client_ca",   "oracle_players",   "log_level",       "hello_timeout_ms", "frame_timeout_ms",
+                                   "idle_timeout_ms", "drain_timeout_ms", "max_connections", "query_page",       "out_soft_bytes",
+                                   "out_hard_bytes",  "out_soft_ms"};
 
 static bool is_live(const struct option *option)
 {

@@ -39,6 +39,7 @@ struct config {
     char tls_cert[CONFIG_PATH_MAX], tls_key[CONFIG_PATH_MAX], tls_client_ca[CONFIG_PATH_MAX];
     char http_listen[64];                 /* as given */
     struct sockaddr_storage http_address; /* family 0: none */
+    char record[CONFIG_PATH_MAX];         /* "": nothing is recorded */
     uint32_t log_level;                   /* enum log_level */
     uint32_t oracle_players;              /* checked after each flush */
     uint32_t hello_timeout_ms, frame_timeout_ms, idle_timeout_ms, drain_timeout_ms;
@@ -60,6 +61,7 @@ int config_load(struct config *config, const char *path, char *err);
 int config_read(struct config *config, FILE *file, const char *path, char *err);
 /* One "name=value"; the name may be preceded by its section and a dot ("limits.query_page", "space.7.flush_ms"). 0, or -1 with err. */
 int config_set(struct config *config, const char *assignment, char *err);
+struct aoi_limits config_limits(const struct config *config); /* for the core */
 /* What only holds between options; to be called when all are set. 0, or -1 with err. */
 int config_check(struct config *config, char *err);
 

@@ -39,9 +39,11 @@ uint64_t flusher_now_ms(void)
 
 static void arm(struct flusher *flusher, struct aoi_space *space);
 
-static struct aoi_flush_info flush_info(uint64_t tag, bool final)
+static struct aoi_flush_info flush_info(const struct flusher *flusher, const struct aoi_space *space, uint64_t tag, bool final)
 {
-    return (struct aoi_flush_info){.tag = tag, .time_us = flusher_time_us(), .now_ms = flusher_now_ms(), .final = final};
+    struct aoi_flush_info info = {.tag = tag, .time_us = flusher_time_us(), .now_ms = flusher_now_ms(), .final = final};
+    if (flusher->instant != NULL) flusher->instant(flusher->instant_ctx, space, &info);
+    return info;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- slices */
@@ -84,7 +86,7 @@ static void go_on(struct space_timer *timer, uint64_t until_ns)
     if (timer->phase == DUE) {
         timer->phase = OPEN;
         timer->work_ns = 0;
-        timer->info = flush_info(0, false);
+        timer->info = flush_info(timer->flusher, timer->space, 0, false);
         aoi_flush_begin(timer->space, &timer->info);
     }
     do {
@@ -180,7 +182,7 @@ static struct space_timer *timer_of(struct flusher *flusher, struct aoi_space *s
 static void arm(struct flusher *flusher, struct aoi_space *space)
 {
     uint32_t flush_ms = aoi_space_settings(space)->flush_ms;
-    if (flush_ms == 0) return;
+    if (flush_ms == 0 || flusher->untimed) return;
     struct space_timer *timer = timer_of(flusher, space);
     if (timer->phase != QUIET || uv_is_active((uv_handle_t *)&timer->handle)) return;
     uv_update_time(flusher->loop); /* the loop's clock stands still within a turn: after a long one the timer would be too early */
@@ -236,7 +238,7 @@ void flusher_rearm(struct flusher *flusher, struct aoi_space *space)
 static bool flush_now(struct flusher *flusher, struct aoi_space *space, uint64_t tag, bool final)
 {
     flusher_finish(flusher, space);
-    struct aoi_flush_info info = flush_info(tag, final);
+    struct aoi_flush_info info = flush_info(flusher, space, tag, final);
     uint64_t began_ns = uv_hrtime();
     aoi_flush(space, &info);
     count_flush(flusher, space, uv_hrtime() - began_ns);

@@ -60,6 +60,7 @@ static void set_rules(struct server *server, struct aoi_space *space, const stru
                                             .tiers = set->tiers};
     flusher_finish(&server->flusher, space);
     CHECK(aoi_space_set(space, 0, true, &change) == AOI_OK); /* config_check() has seen them */
+    record_change(server->record, aoi_space_id(space), &change);
     flusher_rearm(&server->flusher, space);
 }
 
@@ -70,6 +71,7 @@ static void take_space(struct server *server, const struct config_space *fresh)
     unsigned long long id = fresh->id;
     if (space == NULL) {
         CHECK(aoi_space_create(server->world, 0, fresh->id, &fresh->settings, false) == AOI_OK);
+        record_space(server->record, fresh->id, &fresh->settings);
         log_info("reload", "space=%llu changed=made", id);
         return;
     }

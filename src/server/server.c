@@ -99,6 +99,7 @@ static void on_prepare(uv_prepare_t *prepare)
 {
     struct server *server = prepare->data;
     server->turn_began_ns = 0;
+    record_write(server->record);
 }
 
 /* First come, first served; who is not reached has his turn in the next one of the loop. */
@@ -169,6 +170,22 @@ void server_set_limits(struct server *server)
                                                 .slack_bytes = AOI_DELTA_OVERHEAD + AOI_ENTER_BYTES + config->max_payload};
 }
 
+static void on_instant(void *ctx, const struct aoi_space *space, struct aoi_flush_info *info)
+{
+    record_flush(ctx, space, info);
+}
+
+static int start_recording(struct server *server, char *err)
+{
+    if (server->config->record[0] == '\0') return 0;
+    server->record = record_new(server->config, err);
+    if (server->record == NULL) return -1;
+    server->sessions.record = server->record;
+    server->flusher.instant = on_instant;
+    server->flusher.instant_ctx = server->record;
+    return 0;
+}
+
 int server_init(struct server *server, uv_loop_t *loop, struct config *config, char *err)
 {
     server_fit_open_files(config);
@@ -178,15 +195,7 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
     server->sessions.metrics = &server->metrics;
     server->sessions.last_id = flusher_time_us() / 1000; /* a daemon that is started later gives others */
     deliver_init(&server->deliver, &server->sessions, (size_t)config->max_frame_bytes);
-    const struct aoi_limits limits = {.max_spaces = config->max_spaces,
-                                      .max_entities = config->max_entities,
-                                      .max_players = config->max_players,
-                                      .max_units = config->max_units,
-                                      .max_payload = config->max_payload,
-                                      .max_radius = config->max_radius,
-                                      .max_overrides = config->max_overrides,
-                                      .max_message = config->max_message,
-                                      .max_messages = config->max_messages_per_flush};
+    const struct aoi_limits limits = config_limits(config);
     const struct aoi_sink sink = deliver_sink(&server->deliver);
     server->world = aoi_world_new(&limits, &sink);
     server->sessions.world = server->world;
@@ -202,7 +211,7 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
                                          .tokens = &server->doors.tokens};
     dispatch_init(&server->dispatch);
     init_handles(server);
-    return doors_load(&server->doors, config, err) != 0 ? -1 : make_spaces(server, err);
+    return doors_load(&server->doors, config, err) != 0 || make_spaces(server, err) != 0 || start_recording(server, err) != 0 ? -1 : 0;
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -317,6 +326,7 @@ void server_clear(struct server *server)
     flushwatch_clear(&server->flushwatch);
     deliver_clear(&server->deliver);
     sessions_clear(&server->sessions);
+    record_free(server->record);
     doors_clear(&server->doors);
     array_clear(&server->conns);
     array_clear(&server->waiting);

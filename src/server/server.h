@@ -12,6 +12,7 @@
 #include "server/flusher.h"
 #include "server/listener.h"
 #include "server/metrics.h"
+#include "server/record.h"
 #include "server/sessions.h"
 
 #define SERVER_TICK_MS 100              /* how often the clocks of connections and leases are looked at */
@@ -38,6 +39,7 @@ struct server {
     struct aoi_world *world;
     struct flusher flusher;
     struct flushwatch flushwatch;
+    struct record *record; /* NULL: nothing is recorded */
     struct dispatch dispatch;
 
     ARRAY(struct conn *) conns;   /* all whose sockets are open */

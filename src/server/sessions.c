@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "server/record.h"
+
 static void standing_free(struct standing *standing)
 {
     if (standing == NULL) return;
@@ -80,6 +82,7 @@ struct standing *sessions_begin(struct sessions *sessions, struct session *sessi
     make_token(standing->resume_token);
     idmap_put(&sessions->by_id, standing->id, standing->owner);
     attach(standing, session);
+    record_connected(sessions->record, RECORDING_BEGIN, standing->owner, standing->id, &session->token);
     return standing;
 }
 
@@ -88,6 +91,7 @@ void sessions_resume(struct sessions *sessions, struct standing *standing, struc
     sessions->away_n--;
     sessions->metrics->resumed++;
     attach(standing, session);
+    record_connected(sessions->record, RECORDING_RESUME, standing->owner, standing->id, &session->token);
     aoi_owner_away(sessions->world, standing->owner, false);
 }
 
@@ -105,6 +109,7 @@ void sessions_leave(struct sessions *sessions, struct standing *standing, uint64
     standing->session = NULL;
     standing->lease_end_ms = lease_end_ms;
     sessions->away_n++;
+    record_session(sessions->record, RECORDING_LEAVE, standing->owner);
     aoi_owner_away(sessions->world, standing->owner, true);
 }
 
@@ -120,6 +125,7 @@ void sessions_end(struct sessions *sessions, struct standing *standing)
     idmap_remove(&sessions->by_id, standing->id);
     sessions->by_owner.at[owner - 1] = NULL;
     standing_free(standing);
+    record_session(sessions->record, RECORDING_END, owner);
     aoi_owner_end(sessions->world, owner, false);
     *array_add(&sessions->free_owners) = owner;
 }

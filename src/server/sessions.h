@@ -40,6 +40,7 @@ typedef ARRAY(struct session *) session_list;
 struct sessions {
     struct metrics *metrics;
     struct aoi_world *world;
+    struct record *record;             /* NULL: nothing is recorded */
     ARRAY(struct standing *) by_owner; /* owner - 1 -> standing; NULL: the number is free */
     ARRAY(aoi_owner) free_owners;
     struct idmap by_id; /* id on the wire -> owner */
