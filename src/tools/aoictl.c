@@ -50,7 +50,9 @@ static const struct verb {
     {"", "SPACE entity ID", "everything about one entity", NULL},
     {"", "SPACE view PLAYER", "what a player was told it sees", NULL},
     {"watch", "SPACE --unit ID | --box BOX", "print deltas as they come: --include-self --player ID --for SECONDS --count LINES", aoictl_watch},
-    {"replay", "FILE [--space ID]", "drive a trace (csv or csv.xz: t,id,x,y): --speed S | --steps-per-second N, --radius R, --loop", aoictl_replay},
+    {"replay", "FILE [--space ID]",
+     "drive a trace (csv or csv.xz: t,id,x,y): --speed S | --steps-per-second N, --radius R, --loop; or a recording of aoid: --speed S",
+     aoictl_replay},
     {"sleep", "SECONDS", "stay connected so long, in a script", aoictl_sleep},
 };
 
@@ -253,16 +255,19 @@ static void on_signal(int signal)
     aoictl_stop = 1;
 }
 
+struct libaoi *aoictl_connect(const struct aoictl *ctl, const struct libaoi_handlers *handlers, char *error, size_t error_size)
+{
+    const struct libaoi_options options = {
+        .address = ctl->address, .client_name = "aoictl", .timeout_ms = (uint32_t)ctl->timeout_ms, .handlers = *handlers};
+    return libaoi_connect(&options, error, error_size);
+}
+
 static int run(struct aoictl *ctl, int n, char **words)
 {
     char error[512];
-    const struct libaoi_options options = {
-        .address = ctl->address,
-        .client_name = "aoictl",
-        .timeout_ms = (uint32_t)ctl->timeout_ms,
-        .handlers = {.ctx = ctl, .ack = on_ack, .delta = aoictl_on_delta, .observed = aoictl_on_observed, .lost = aoictl_on_lost},
-    };
-    ctl->c = libaoi_connect(&options, error, sizeof error);
+    const struct libaoi_handlers handlers = {
+        .ctx = ctl, .ack = on_ack, .delta = aoictl_on_delta, .observed = aoictl_on_observed, .lost = aoictl_on_lost};
+    ctl->c = aoictl_connect(ctl, &handlers, error, sizeof error);
     if (!ctl->c) return aoictl_failed(ctl, "%s", error);
     int status = ctl->script ? run_script(ctl) : run_verb(ctl, n, words);
     if (ctl->hold && status == AOICTL_OK) {

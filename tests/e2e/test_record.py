@@ -19,9 +19,9 @@ def replayed(path, *args):
     return p.returncode, {k: int(v) for k, v in re.findall(r"(\w+) (\d+)\b", out.replace("digest", "#"))}, out.rpartition("digest ")[2].strip(), p.stderr.decode()
 
 
-def a_run(path, rng, steps=500):
+def a_run(path, rng, steps=500, timed=True):
     """A bit of everything, in timed and manual spaces, from several sessions; how many deltas, enters, leaves and updates clients were told."""
-    config = "[server]\nrecord = %s\n[space 1]\nflush_ms = 5\nleave_margin = 3\nmin_stay_ms = 40\n[space 2]\nflush_ms = 0\nshape = sphere\nmax_view = 6\n" % path
+    config = "[server]\nrecord = %s\n[space 1]\nflush_ms = %d\nleave_margin = 3\nmin_stay_ms = %d\n[space 2]\nflush_ms = 0\nshape = sphere\nmax_view = 6\n" % (path, 5 * timed, 40 * timed)
     told = dict(deltas=0, enters=0, leaves=0, updates=0)
     with Daemon(config=config) as d:
         with Connection(d.port) as a, Connection(d.port) as b:
@@ -132,6 +132,26 @@ def sessions_that_break_and_come_back_are_replayed_as_well():
             watcher.ping()
         status, counts, digest, text = replayed(path)
         assert status == 0 and counts["sessions"] == 2 and counts["enters"] == 3 and replayed(path, "--index", "crosslist")[2] == digest, (counts, text)
+
+
+@test
+def aoictl_replays_it_to_another_daemon_which_tells_its_players_the_same():
+    rng = seeded("run")
+    aoictl = os.path.join(os.path.dirname(AOID), "aoictl")
+    with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
+        first, second = os.path.join(dir, "first"), os.path.join(dir, "second")
+        a_run(first, rng, timed=False)
+        with Daemon(record=second) as d:
+            p = subprocess.run([aoictl, "--address", "127.0.0.1:%d" % d.port, "replay", first, "--speed", "1000"], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
+            assert p.returncode == 0 and b"sessions 2 " in p.stdout, p
+        assert replayed(second)[2] == replayed(first)[2]
+        with open(first, "r+b") as f:
+            f.truncate(os.path.getsize(first) - 3)
+        with Daemon() as d:
+            p = subprocess.run([aoictl, "--address", "127.0.0.1:%d" % d.port, "replay", first, "--speed", "1000"], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
+            assert p.returncode == 1 and b"is cut off within an entry" in p.stderr, p
 
 
 @test
