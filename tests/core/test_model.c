@@ -160,21 +160,35 @@ static uint64_t player_id(struct run *r)
     return k == 0 ? UINT64_MAX : k;
 }
 
+/* Who does something is not away. */
+static aoi_owner acting(struct run *r, aoi_owner owner)
+{
+    for (int i = 0; i < 3 && r->m.away[owner]; i++) {
+        if (percent(r, 20) || i == 2) {
+            trace(r, "back o%u", owner);
+            model_owner_away(&r->m, owner, false);
+        } else {
+            owner = owner % 3 + 1;
+        }
+    }
+    return owner;
+}
+
 static aoi_owner some_owner(struct run *r)
 {
-    return 1 + below(r, 3);
+    return acting(r, 1 + below(r, 3));
 }
 
 static aoi_owner owner_of(struct run *r, const struct model_space *s, uint64_t entity)
 {
     const struct model_entity *e = model_entity(s, entity);
-    return e != NULL && percent(r, 92) ? e->owner : some_owner(r);
+    return e != NULL && percent(r, 92) ? acting(r, e->owner) : some_owner(r);
 }
 
 static aoi_owner player_owner(struct run *r, const struct model_space *s, uint64_t player)
 {
     const struct model_player *p = model_player(s, player);
-    return p != NULL && percent(r, 92) ? p->owner : some_owner(r);
+    return p != NULL && percent(r, 92) ? acting(r, p->owner) : some_owner(r);
 }
 
 /* Mostly one that exists. */
@@ -535,7 +549,7 @@ static struct aoi_settings kind_settings(struct run *r, unsigned kind)
 static void do_space(struct run *r, struct model_space *s)
 {
     uint64_t id = space_ids[below(r, 4)];
-    aoi_owner owner = below(r, 4);
+    aoi_owner owner = acting(r, below(r, 4));
     uint32_t what = below(r, 10);
     trace(r, "%s s%llu o%u", what < 5 ? "create" : what < 8 ? "destroy" : "end of", (unsigned long long)id, owner);
     if (what < 5) {
@@ -543,15 +557,23 @@ static void do_space(struct run *r, struct model_space *s)
         if (r->lockstep) set.index = r->set.index;
         model_space_create(&r->m, owner, percent(r, 10) ? 0 : id, &set, percent(r, 50));
     } else if (what < 8) {
-        model_space_destroy(&r->m, 1 + below(r, 3), percent(r, 40), id);
+        model_space_destroy(&r->m, some_owner(r), percent(r, 40), id);
     } else if (percent(r, 30)) {
         model_owner_end(&r->m, 1 + below(r, 3), percent(r, 50));
     }
 }
 
+static void do_away(struct run *r, struct model_space *s)
+{
+    (void)s;
+    aoi_owner owner = 1 + below(r, 3);
+    trace(r, "%s o%u", r->m.away[owner] ? "back" : "away", owner);
+    model_owner_away(&r->m, owner, !r->m.away[owner]);
+}
+
 static void do_set(struct run *r, struct model_space *s)
 {
-    aoi_owner owner = percent(r, 90) ? s->owner : some_owner(r);
+    aoi_owner owner = percent(r, 90) ? acting(r, s->owner) : some_owner(r);
     bool admin = s->owner == 0 || percent(r, 10);
     struct aoi_space_change change = {0};
     switch (below(r, 6)) {
@@ -602,9 +624,9 @@ static const struct {
     uint32_t weight;
     void (*run)(struct run *r, struct model_space *s);
 } commands[] = {
-    {380, do_move},         {80, do_add},      {40, do_remove}, {30, do_there_and_back}, {100, do_entity_state},
-    {100, do_subscription}, {30, do_viewport}, {30, do_player}, {45, do_query},          {30, do_override},
-    {20, do_hand_over},     {35, do_publish},  {8, do_set},     {2, do_space},           {2, do_converge},
+    {380, do_move},    {80, do_add},    {40, do_remove},  {30, do_there_and_back}, {100, do_entity_state}, {100, do_subscription},
+    {30, do_viewport}, {30, do_player}, {45, do_query},   {30, do_override},       {20, do_hand_over},     {35, do_publish},
+    {8, do_set},       {2, do_space},   {2, do_converge}, {15, do_away},
 };
 
 /* Some spaces have been there for years: the 32-bit serials of their flushes are about to wrap. (Then a player that is being skipped is told everything again,
