@@ -328,7 +328,7 @@ static void end_session(struct conn *conn)
     if (standing == NULL) return;
     flusher_finish(&server->flusher, NULL);
     if (server->draining || (conn->session.reason != CLOSE_BYE && standing->lease_ms > 0)) {
-        sessions_leave(&server->sessions, standing, now_ms(conn) + standing->lease_ms);
+        sessions_leave(&server->sessions, standing, server->draining ? LEASE_FROZEN : now_ms(conn) + standing->lease_ms);
     } else {
         sessions_end(&server->sessions, standing);
         deliver_waiting(&server->deliver);

@@ -109,6 +109,7 @@ void sessions_leave(struct sessions *sessions, struct standing *standing, uint64
     standing->session = NULL;
     standing->lease_end_ms = lease_end_ms;
     sessions->away_n++;
+    if (lease_end_ms == LEASE_FROZEN) return;
     record_session(sessions->record, RECORDING_LEAVE, standing->owner);
     aoi_owner_away(sessions->world, standing->owner, true);
 }

@@ -63,7 +63,8 @@ void sessions_resume(struct sessions *sessions, struct standing *standing, struc
 /* Takes as long for a wrong token as for the right one. */
 bool sessions_token_is(const struct standing *standing, const uint8_t *token, size_t len);
 
-/* The connection lets go of the session, which waits for another one until lease_end_ms. */
+#define LEASE_FROZEN UINT64_MAX
+/* The connection lets go of the session, which waits for another one until lease_end_ms; LEASE_FROZEN: the daemon ends, and nothing changes for anybody. */
 void sessions_leave(struct sessions *sessions, struct standing *standing, uint64_t lease_end_ms);
 /* Everything that it owns is removed, and it is no more. deliver_waiting() then tells others of players that they lost with its spaces. */
 void sessions_end(struct sessions *sessions, struct standing *standing);
