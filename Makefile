@@ -97,6 +97,8 @@ demo: ## install what is missing, build, and run the daemon on real input
 test: ## every test, under AddressSanitizer and UBSan; T='core/*' for some
 	@scripts/deps.sh test
 	@+$(SUBMAKE) BUILD=$(ASAN_BUILD) CFLAGS='$(ASAN_CFLAGS)' LDFLAGS='$(ASAN_LDFLAGS)' everything
+	@# for test_memory.py: a sanitizer takes more address space than a limit leaves
+	@+$(SUBMAKE) $(BUILD)/aoid
 	@scripts/run-tests $(ASAN_BUILD) '$(or $(T),*)'
 
 check: ## warnings, format, clang-tidy, layers, links, proto lint, documents
