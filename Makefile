@@ -193,14 +193,14 @@ $(BUILD)/libaoi.a: $(BASE_O) $(TIERS_O) $(WIRE_O) $(CLIENT_O)
 $(BUILD)/aoid: $(MAIN_O) $(SERVER_O) $(WIRE_O) $(CORE_O) $(BASE_O)
 	$(LINK) $(LIB_SERVER) -lm
 $(BUILD)/aoictl: $(CTL_O) $(TOOLS_O) $(CLIENT_A)
-	$(LINK) $(LIB_PB) $(LIB_LZMA) -lm
+	$(LINK) $(LIB_PB) $(LIB_LZMA) $(LIB_SSL) -lm
 # `aoibench core` runs the sibling aoibench-core, which sees the core alone
 $(BUILD)/aoibench: $(BENCH_O) $(TOOLS_O) $(CLIENT_A) | $(if $(COREBENCH_O),$(BUILD)/aoibench-core)
-	$(LINK) $(LIB_PB) $(LIB_LZMA) -lm
+	$(LINK) $(LIB_PB) $(LIB_LZMA) $(LIB_SSL) -lm
 $(BUILD)/aoibench-core: $(COREBENCH_O) $(BUILD)/libcore.a
 	$(LINK) -lm
 $(BUILD)/aoidemo: $(DEMO_O) $(TOOLS_O) $(CLIENT_A)
-	$(LINK) $(LIB_PB) $(LIB_LZMA) -lm
+	$(LINK) $(LIB_PB) $(LIB_LZMA) $(LIB_SSL) -lm
 
 # Tests
 
@@ -213,7 +213,7 @@ $(call tests,wire): $(BUILD)/test/wire/%: $(OBJ)/tests/wire/%.o $(call helpers,w
 $(call tests,server): $(BUILD)/test/server/%: $(OBJ)/tests/server/%.o $(call helpers,server) $(SERVER_O) $(WIRE_O) $(BUILD)/libcore.a
 	$(LINK) $(LIB_CMOCKA) $(LIB_SERVER) -lm
 $(call tests,e2e): $(BUILD)/test/e2e/%: $(OBJ)/tests/e2e/%.o $(call helpers,e2e) $(TOOLS_O) $(CLIENT_A)
-	$(LINK) $(LIB_CMOCKA) $(LIB_PB) $(LIB_LZMA) -lm
+	$(LINK) $(LIB_CMOCKA) $(LIB_PB) $(LIB_LZMA) $(LIB_SSL) -lm
 $(FUZZERS): $(BUILD)/test/fuzz/%: $(OBJ)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(call helpers,core) $(SERVER_O) $(WIRE_O) $(BUILD)/libcore.a
 	$(LINK) $(LIB_CMOCKA) $(LIB_SERVER) -lm
 

@@ -14,6 +14,8 @@ enum { AOICTL_OK = 0, AOICTL_FAILED = 1, AOICTL_USAGE = 2 }; /* exit statuses */
 struct aoictl {
     struct libaoi *c;
     const char *address;
+    bool tls;
+    const char *ca, *cert, *key; /* NULL: not given */
     int timeout_ms;
     bool script;                /* verbs come from standard input */
     bool hold;                  /* stay connected when all is done */

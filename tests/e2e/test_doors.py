@@ -375,5 +375,52 @@ def certificates_that_are_not_fit_end_the_start():
         assert "chmod o-rwx" in start()
 
 
+# ---------------------------------------------------------------------------------------------------------- the tools, and the C client
+
+def aoictl(*args, token=""):
+    """Its exit status, and what it said."""
+    environment = dict(os.environ, AOI_TOKEN=token)
+    done = subprocess.run([os.path.join(os.path.dirname(AOID), "aoictl"), *args], capture_output=True, text=True, timeout=60, env=environment)
+    return done.returncode, done.stdout + done.stderr
+
+
+@test
+def aoictl_has_a_token_and_a_unix_socket():
+    with Files(tokens=TOKENS) as f, Daemon(tokens_file=f["tokens"], unix_socket=f["socket"]) as d:
+        for address in ("127.0.0.1:%d" % d.port, f["socket"]):
+            assert aoictl("--address", address, "ping", token=READER)[0] == 0
+            for token, why in (("", "has no token"), ("guess", "none of this daemon's tokens_file")):
+                status, text = aoictl("--address", address, "ping", token=token)
+                assert status == 1 and why in text, text
+        status, text = aoictl("--address", f["socket"], "create", "1", token=READER)
+        assert status == 1 and "needs a token of a writer" in text, text
+        status, text = aoictl("--address", f["nothing"], "ping")
+        assert status == 1 and "unix_socket=" in text, text
+
+
+@test
+def aoictl_speaks_tls_and_trusts_nobody_without_reason():
+    with Certificates() as f, Daemon(**f.options) as d, Daemon(**f.options, tls_client_ca=f["ca.pem"]) as strict, Daemon() as plain:
+        at, ca = ("--address", "127.0.0.1:%d" % d.port), ("--ca", f["ca.pem"])
+        assert aoictl(*at, *ca, "ping", "3")[0] == 0, aoictl(*at, *ca, "ping", "3")
+        # larger than a record, in both directions
+        assert aoictl(*at, *ca, "create", "1")[0] == 0
+        with Connection(d.port, tls=f.context()) as c:
+            c.ok(1, *[aoi.add(i, i % 100, 0) for i in range(1, 8001)])
+            assert aoictl(*at, *ca, "query", "1", "box", "0,0,99,0")[1].count("\n") >= 8000
+        for words, why in ((("--tls",), "not to be trusted"), (("--ca", f["other-ca.pem"]), "not to be trusted"),
+                           (("--ca", f["missing"]), "No such file"), ((), "this port speaks TLS")):
+            status, text = aoictl(*at, *words, "ping")
+            assert status == 1 and why in text, text
+        status, text = aoictl("--address", "localhost:%d" % d.port, *ca, "ping")  # the certificate is that of 127.0.0.1
+        assert status == 1 and "not to be trusted" in text, text
+        status, text = aoictl("--address", "127.0.0.1:%d" % plain.port, *ca, "ping")
+        assert status == 1 and "no TLS with it" in text, text
+        at = ("--address", "127.0.0.1:%d" % strict.port)
+        assert aoictl(*at, *ca, "--cert", f["client.pem"], "--key", f["client.key"], "ping")[0] == 0
+        for words in ((), ("--cert", f["stranger.pem"], "--key", f["stranger.key"])):
+            assert aoictl(*at, *ca, *words, "ping")[0] == 1
+
+
 if __name__ == "__main__":
     main()
