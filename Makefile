@@ -132,7 +132,7 @@ install-files:
 		-e 's|@INCLUDEDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(INCLUDEDIR))|' -e "s|@VERSION@|$$(sed -n 's/.*AOID_VERSION "\(.*\)"/\1/p' src/server/version.h)|" \
 		conf/aoi.pc.in > '$(DESTDIR)$(LIBDIR)/pkgconfig/aoi.pc'
 	for p in $(PROTOS); do install -D -m 644 "proto/$$p" "$(DESTDIR)$(DATADIR)/aoid/proto/$$p" || exit 1; done
-	install -m 644 README.md LICENSE '$(DESTDIR)$(DOCDIR)'
+	install -m 644 README.md LICENSE conf/alerts.yml '$(DESTDIR)$(DOCDIR)'
 	sed -e 's|/usr/local/bin/|$(BINDIR)/|g' -e 's|/usr/local/etc/|$(SYSCONFDIR)/|g' conf/aoid.service > '$(DESTDIR)$(UNITDIR)/aoid.service'
 	install -m 644 conf/aoid.socket '$(DESTDIR)$(UNITDIR)'
 	@# a configuration that somebody has edited is never overwritten

@@ -134,6 +134,7 @@ class Daemon:
         log = self.log()
         for word in SANITIZED:
             assert word not in log, "a sanitizer's report:\n" + log[max(0, log.index(word) - 200):][:8000]
+        assert "event=oracle" not in log, "a view was not what brute force gives:\n" + self.tail()
         assert status == 0, "the daemon ended with %d:\n%s" % (status, self.tail())
 
     def stop(self):
