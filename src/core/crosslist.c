@@ -44,9 +44,8 @@ static void order(uint32_t dims, const float from[3], uint32_t to[3])
 
 static bool contains(const struct aoi__area *area, const uint32_t *p, uint32_t dims)
 {
-    bool in = true;
-    for (uint32_t a = 0; a < dims; a++) in &= (area->lo[a] <= p[a]) & (p[a] <= area->hi[a]);
-    return in;
+    bool in = (area->lo[0] <= p[0]) & (p[0] <= area->hi[0]) & (area->lo[1] <= p[1]) & (p[1] <= area->hi[1]);
+    return dims == 2 ? in : in & (area->lo[2] <= p[2]) & (p[2] <= area->hi[2]);
 }
 
 /* First axis on which p is out of the area; dims: it is in. */
@@ -273,13 +272,16 @@ static bool watch_jump(struct aoi__crosslist *x, uint32_t watch, const struct ao
         if (!contains(area, aoi__at(x, set->id[i]), x->dims)) aoi__pairs_remove_at(&x->pairs, AOI__WATCH, watch, i);
     uint32_t kept = set->n;
     const uint64_t *m;
+    uint32_t slot[AOI__CHUNK];
     for (uint32_t n; (m = aoi__axis_next(&x->place[axis], &range, &n)) != NULL;) {
+        uint32_t k = 0;
         x->work += n;
-        for (uint32_t i = 0; i < n; i++) {
-            uint32_t slot = m[i] & AOI__WHOSE;
-            const uint32_t *p = aoi__at(x, slot);
-            if (contains(area, p, x->dims) && !contains(old, p, x->dims) && slot != area->slot) aoi__pairs_add(&x->pairs, watch, slot);
+        for (uint32_t i = 0; i < n; i++) { /* most are out, some are in: no guess to go wrong */
+            slot[k] = m[i] & AOI__WHOSE;
+            k += contains(area, aoi__at(x, slot[k]), x->dims);
         }
+        for (uint32_t i = 0; i < k; i++)
+            if (slot[i] != area->slot && !contains(old, aoi__at(x, slot[i]), x->dims)) aoi__pairs_add(&x->pairs, watch, slot[i]);
     }
     return kept < before || set->n > kept;
 }
@@ -359,19 +361,37 @@ static bool changes_class(const struct aoi__crosslist *x, uint32_t watch)
     return false;
 }
 
+static int ascending(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Those of reshaped that a sweep cannot do. In order along an axis, so that many new ones find what they look at in the cache. */
+static void settle_classes(struct aoi__crosslist *x)
+{
+    x->mixed.n = 0;
+    for (uint32_t i = 0; i < x->reshaped.n; i++) {
+        uint32_t watch = x->reshaped.at[i];
+        if (changes_class(x, watch)) *array_add(&x->mixed) = aoi__marker(x->want.at[watch].lo[0], watch);
+    }
+    if (x->mixed.n > 0) qsort(x->mixed.at, x->mixed.n, sizeof *x->mixed.at, ascending);
+    for (uint32_t i = 0; i < x->mixed.n; i++) aoi__watch_settle(x, (uint32_t)x->mixed.at[i]);
+}
+
 /* Everything comes to where the space wants it. */
 static void settle(struct aoi__crosslist *x)
 {
     uint64_t markers = x->place[0].n, moves = x->moved.n + 2 * (uint64_t)x->reshaped.n;
     if (moves == 0) return;
     for (uint32_t c = 0; c < AOI__CLASSES; c++) markers += x->bound[0][c].n;
-    bool sweep = moves > markers / MANY;
-    for (uint32_t i = 0; i < x->reshaped.n; i++)
-        if (!sweep || changes_class(x, x->reshaped.at[i])) aoi__watch_settle(x, x->reshaped.at[i]);
-    if (sweep)
+    if (moves > markers / MANY) {
+        settle_classes(x);
         aoi__sweep(x);
-    else
+    } else {
+        for (uint32_t i = 0; i < x->reshaped.n; i++) aoi__watch_settle(x, x->reshaped.at[i]);
         for (uint32_t i = 0; i < x->moved.n; i++) aoi__slot_settle(x, x->moved.at[i]);
+    }
     x->moved.n = x->reshaped.n = 0;
 }
 

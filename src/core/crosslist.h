@@ -45,7 +45,7 @@ struct aoi__crosslist {
     double reach[3][AOI__CLASSES];           /* no box of the class is longer; grows until the class is empty */
     struct aoi__pairs pairs;                 /* (w, t) is there iff w is active, t is there, not w's own, and in the box */
 
-    /* What stands on the axes and decides the pairs, and what the space told last. They differ for some of moved and of reshaped, for nothing else. */
+    /* What stands on the axes and decides the pairs, and what the space told last. They differ for some of moved and reshaped, for nothing else. */
     uint32_t *at, *to;                  /* by slot, dims each: its place. Of a slot that is not there: anything */
     uint32_t at_cap, to_cap;            /* in slots */
     aoi__slots extra;                   /* by slot, where the space has that word: what it was when it was moved last */

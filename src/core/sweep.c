@@ -1,9 +1,9 @@
 /* sweep.c: the cross-list when much of it moves: each axis is sorted anew, and what passes in sorting is judged.
  *
- * One axis after the other, and one class of boxes after the other: the places and the boundaries go into one array, in the order in which they stood,
- * with the coordinates that they are to have. It is nearly sorted, so it is sorted by insertion. Two that pass each other there change sides; if they are
- * a place and a boundary, the pair is judged, as it is when one marker moves by itself (crosslist.c). But nothing is searched: about 10 ns a marker
- * instead of 180.
+ * One axis after the other, and one class of boxes after the other: the places and the boundaries go into one array, in the order in which they
+ * stood, with the coordinates that they are to have. It is nearly sorted, so it is sorted by insertion. Two that pass each other there change sides;
+ * if they are a place and a boundary, the pair is judged, as it is when one marker moves by itself (crosslist.c). But nothing is searched: about 10 ns
+ * a marker instead of 180.
  *
  * Between the axes everything stands at its new place on those that were sorted and at its old one on the others. That is as good a state as any.
  */
