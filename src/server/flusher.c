@@ -7,7 +7,7 @@
 #include "base/check.h"
 
 /* A slice lasts as long as the rest of the loop's turn did, within these bounds: neither input nor flushes starve, and a Ping waits no longer. */
-#define SLICE_MIN_NS ((uint64_t)1000 * 1000)
+#define SLICE_MIN_NS ((uint64_t)2 * 1000 * 1000)
 #define SLICE_MAX_NS ((uint64_t)4 * 1000 * 1000)
 #define SLICE_PLAYERS 8 /* served between two looks at the clock, which costs as much as 3 updates */
 
