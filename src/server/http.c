@@ -98,8 +98,12 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
     (void)len;
     switch (reason) {
     case LWS_CALLBACK_FILTER_NETWORK_CONNECTION: return http->closing || http->clients >= HTTP_CLIENTS;
-    case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED: http->clients++; return 0;
-    case LWS_CALLBACK_WSI_DESTROY: http->clients--; return 0;
+    case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED:
+        lws_set_opaque_user_data(wsi, http); /* not all that are destroyed have been counted: listeners, streams */
+        http->clients++;
+        return 0;
+    case LWS_CALLBACK_WSI_DESTROY: http->clients -= lws_get_opaque_user_data(wsi) == http; return 0;
+    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE: return -1; /* neither HTTP/2 nor WebSockets */
     case LWS_CALLBACK_HTTP: return http->closing ? -1 : answer(http, wsi, in, user);
     case LWS_CALLBACK_HTTP_WRITEABLE: return write_piece(wsi, user);
     case LWS_CALLBACK_CLOSED_HTTP:
