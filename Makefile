@@ -82,7 +82,7 @@ PROGRAMS := $(if $(MAIN_O),$(BUILD)/aoid) $(if $(CTL_O),$(BUILD)/aoictl) $(if $(
 # the jobserver of an outer -j is used when there is one
 SUBMAKE = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all demo test check fuzz bench install install-files clean help everything tests fuzzers FORCE
+.PHONY: all demo test soak check fuzz bench install install-files clean help everything tests fuzzers FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
@@ -100,6 +100,11 @@ test: ## every test, under AddressSanitizer and UBSan; T='core/*' for some
 	@# for test_memory.py: a sanitizer takes more address space than a limit leaves
 	@+$(SUBMAKE) $(BUILD)/aoid
 	@scripts/run-tests $(ASAN_BUILD) '$(or $(T),*)'
+
+soak: ## what `make test` does for a minute, for hours: 100,000 faults of the network (SOAK_FAULTS)
+	@scripts/deps.sh test
+	@+$(SUBMAKE) BUILD=$(ASAN_BUILD) CFLAGS='$(ASAN_CFLAGS)' LDFLAGS='$(ASAN_LDFLAGS)' everything
+	@AOI_FAULTS=$(or $(SOAK_FAULTS),100000) AOI_TEST_TIMEOUT_S=36000 scripts/run-tests $(ASAN_BUILD) e2e/test_faults
 
 check: ## warnings, format, clang-tidy, layers, links, proto lint, documents
 	@scripts/deps.sh check

@@ -458,7 +458,10 @@ void conn_tick(struct conn *conn)
     const struct config *config = server->config;
     uint64_t clock_ms = server->clock_ms;
     enum close_reason reason = CLOSE_NONE;
-    if (server->ticks % RELAX_TICKS == 0) outbox_relax(&conn->session.out);
+    if (server->ticks % RELAX_TICKS == 0) {
+        outbox_relax(&conn->session.out);
+        if (conn->session.standing != NULL) notices_forget(&conn->session.standing->notices, flusher_now_ms());
+    }
     if (conn->session.state == SESSION_CLOSING) {
         uint64_t wait_ms = server->draining ? DRAIN_WAIT_MS : CLOSE_WAIT_MS;
         if (conn->ended && uv_now(server->loop) - conn->closing_ms >= wait_ms) conn_drop(conn);

@@ -24,7 +24,7 @@ bool deliver_owed(struct deliver *deliver, struct session *session);
 /* Whether anything is. */
 static inline bool deliver_owes(const struct session *session)
 {
-    return session->standing != NULL && session->standing->closed.n + session->standing->lost.n > 0;
+    return session->standing != NULL && notices_wait(&session->standing->notices);
 }
 
 #endif

@@ -11,8 +11,7 @@
 static void standing_free(struct standing *standing)
 {
     if (standing == NULL) return;
-    array_clear(&standing->closed);
-    array_clear(&standing->lost);
+    notices_clear(&standing->notices);
     free(standing);
 }
 
@@ -92,6 +91,7 @@ void sessions_resume(struct sessions *sessions, struct standing *standing, struc
     sessions->metrics->resumed++;
     attach(standing, session);
     record_connected(sessions->record, RECORDING_RESUME, standing->owner, standing->id, &session->token);
+    notices_repeat(&standing->notices, sessions->world, standing->owner);
     aoi_owner_away(sessions->world, standing->owner, false);
 }
 

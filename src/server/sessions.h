@@ -3,20 +3,10 @@
 #define AOI_SERVER_SESSIONS_H
 
 #include "base/idmap.h"
+#include "server/notices.h"
 #include "server/session.h"
 
 #define RESUME_TOKEN_BYTES 16
-
-/* The last delta of a player that ended. */
-struct owed_closed {
-    uint64_t space, player, seq, flush, time_us, messages_lost;
-};
-
-/* An entity, or else a player, that went to another session. */
-struct owed_lost {
-    uint64_t space, id;
-    bool is_player;
-};
 
 /* What of a session outlives its connection. */
 struct standing {
@@ -28,11 +18,8 @@ struct standing {
     uint64_t lease_end_ms; /* by the server's clock; where session is NULL */
     uint8_t resume_token[RESUME_TOKEN_BYTES];
 
-    /* Told once, and not to be lost while the connection is full or gone: kept by deliver.c. While there is any its players get no other delta. */
-    ARRAY(struct owed_closed) closed;
-    ARRAY(struct owed_lost) lost;
-    uint32_t closed_sent, lost_sent; /* of those, which are let go of when all are sent */
-    bool owes;                       /* in deliver->owing: has come since deliver_waiting() */
+    struct notices notices; /* sent by deliver.c. While any wait its players get no other delta */
+    bool owes;              /* in deliver->owing: has come since deliver_waiting() */
 };
 
 typedef ARRAY(struct session *) session_list;

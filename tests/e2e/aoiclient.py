@@ -128,9 +128,9 @@ class View:
         """Applies one PlayerDelta. Returns the whole Delta, or None if more parts follow."""
         if self.building is None:
             self._expect(d.part == 0, d, "the first part is numbered %d" % d.part)
-            taken_over = self.seq == 0 and d.seq > 1 and (d.full or d.closed)  # it goes on where the session that lost it stopped
+            taken_over = (self.seq == 0 or self.lapsed) and d.seq > 0 and (d.full or d.closed)  # it goes on where the session that lost it stopped
             self._expect(not self.lapsed or d.full or d.closed, d, "the first one after a resume is full")
-            self._expect(d.seq == self.seq + 1 or taken_over or self.lapsed and d.seq > self.seq, d, "follows number %d" % self.seq)
+            self._expect(d.seq == self.seq + 1 or taken_over, d, "follows number %d" % self.seq)
             self.lapsed = False
             self.building = Delta(frame.space, frame)
             self.building.player, self.building.seq, self.building.full, self.building.closed = d.player, d.seq, d.full, d.closed

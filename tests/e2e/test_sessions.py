@@ -286,6 +286,22 @@ def what_a_lost_session_owns_may_be_taken():
 
 
 @test
+def what_was_told_to_a_dead_socket_is_told_again():
+    """The daemon has not noticed that nobody reads any more."""
+    with daemon() as d, Connection(d.port) as b:
+        a = Connection(d.port)
+        b.ok(2, aoi.create_space(**MANUAL), aoi.add(100, 0, 0, radius=50), aoi.add(101, 1, 0))
+        a.ok(2, aoi.add(1, 1, 1), aoi.add(2, 2, 2), aoi.subscribe(7, 100), aoi.subscribe(8, 100))
+        a.ok(2, aoi.release([1], [8]), aoi.flush())
+        b.ok(2, aoi.add(1, 0, 0, mode=pb.ADD_MODE_ADOPT), aoi.open_player(8, take_over=True), aoi.flush())
+        a.write(aoi.encode(a.seq + 1, batch=pb.Batch(space=2, commands=[aoi.close_player(7)])))
+        eventually(lambda: b.query(2, stats=pb.StatsQuery()).players == 1, "closed")
+        c = Connection(d.port, resume=a)
+        assert c.wait("lost").lost == pb.Lost(space=2, entities=[1], players=[8])
+        assert not c.views and [x.closed for x in c.take_deltas()] == [True]
+
+
+@test
 def the_last_deltas_of_players_wait_for_who_is_away():
     with daemon() as d, Connection(d.port) as b:
         a = Connection(d.port)
