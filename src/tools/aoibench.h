@@ -10,10 +10,10 @@
 #include "tools/histogram.h"
 
 struct aoibench_options {
-    const char *address, *aoid, *workload;
+    const char *address, *aoid, *workload, *redis;
     uint32_t entities, players, connections, movers;
     double rate, seconds, warmup, side, radius, speed;
-    uint32_t flush_ms, index, pid, space;
+    uint32_t flush_ms, index, pid, space, redis_pid;
     uint32_t batch;  /* moves a frame */
     uint32_t rounds; /* in turn with the yardstick */
     uint32_t write;  /* bytes a write of the ceiling */
@@ -57,6 +57,7 @@ double aoibench_median(double *values, uint32_t n); /* reorders them */
 int aoibench_run_net(struct aoibench_options *options, pid_t daemon, char *error, size_t error_size);
 int aoibench_run_workload(struct aoibench_options *options, pid_t daemon, char *error, size_t error_size);
 int aoibench_run_input(struct aoibench_options *options, pid_t daemon, char *error, size_t error_size);
+int aoibench_run_query(struct aoibench_options *options, pid_t daemon, char *error, size_t error_size);
 int aoibench_run_ceiling(struct aoibench_options *options, pid_t daemon, char *error, size_t error_size);
 
 /* One line of a report. */
