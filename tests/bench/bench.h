@@ -42,6 +42,8 @@ struct result {
     const char *base; /* NULL: nothing */
     double base_flush_median_s, flush_ratio, pair_ratio;
     uint64_t base_updates, base_pairs;
+    uint64_t queries, results; /* QUERY; 0: not measured */
+    double query_s;
     uint64_t mismatches;
 };
 
@@ -52,10 +54,11 @@ double bench_round(struct crowd *c, struct result *out);
 void bench_take_counts(const struct crowd *c, struct result *out);
 double bench_median(double *values, uint32_t n); /* reorders them */
 
-/* rules.c, zoom.c */
+/* rules.c, zoom.c, query.c */
 void bench_run_crowd(const struct options *o, struct result *out);
 void bench_run_lod(const struct options *o, struct result *out);
 void bench_run_appeal(const struct options *o, struct result *out);
+void bench_run_query(const struct options *o, struct result *out);
 void bench_run_zoom(const struct options *o, struct result *out);
 
 #endif
