@@ -157,7 +157,8 @@ static void on_closed(uv_handle_t *handle)
 
 static void on_space_end(void *ctx, struct aoi_space *space)
 {
-    (void)ctx;
+    struct flusher *flusher = ctx;
+    if (flusher->watch != NULL) flushwatch_space_ends(flusher->watch, space);
     struct space_timer *timer = aoi_space_user(space);
     if (timer == NULL) return;
     forget_due(timer);

@@ -43,3 +43,8 @@ void flushwatch_done(struct flushwatch *watch, const struct aoi_space *space, ui
     histogram_add(&watch->metrics->latency, latency_ns);
     ask_oracle(watch, space, uv_hrtime());
 }
+
+void flushwatch_space_ends(struct flushwatch *watch, const struct aoi_space *space)
+{
+    aoi_space_stats(space, &watch->metrics->ended);
+}

@@ -18,4 +18,7 @@ void flushwatch_clear(struct flushwatch *watch);
 /* A flush has ended, and nothing has changed in the space since: how long it worked, and how long ago the oldest change came that it told. */
 void flushwatch_done(struct flushwatch *watch, const struct aoi_space *space, uint64_t work_ns, uint64_t latency_ns);
 
+/* A space is about to end: what it has counted is kept. */
+void flushwatch_space_ends(struct flushwatch *watch, const struct aoi_space *space);
+
 #endif

@@ -98,6 +98,13 @@ def the_numbers_are_those_of_what_happened():
         assert m['aoid_flush_duration_seconds_bucket{le="+Inf"}'] == 3 and 0 < m["aoid_flush_duration_seconds_sum"] < 60
         assert m["aoid_oracle_checked_total"] >= 1 and m["aoid_oracle_mismatches_total"] == 0
         assert m["process_resident_memory_bytes"] > 1e6 and m["process_open_fds"] > 5 and abs(m["process_start_time_seconds"] - time.time()) < 3600
+        before = {n: m["aoid_%s_total" % n] for n in ("deltas", "enters", "leaves", "updates", "moves", "messages", "skipped")}
+        assert before == dict(deltas=3, enters=1, leaves=1, updates=1, moves=1, messages=0, skipped=0), before
+        assert (m["aoid_entities"], m["aoid_players"], m["aoid_pairs"]) == (2, 1, 0)
+        a.ok(S, aoi.destroy_space())
+        m = scrape(port)
+        assert before == {n: m["aoid_%s_total" % n] for n in before}, "what was counted in a space stays counted when it ends"
+        assert m["aoid_entities"] == 0 and 'aoid_space_entities{space="%d"}' % S not in m
         b.close()
         eventually(lambda: scrape(port)['aoid_connections_closed_total{reason="eof"}'] == 1, "the close is counted")
 
