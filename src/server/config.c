@@ -326,6 +326,8 @@ static const struct option options[] = {
      "Sessions, those included that have lost their connection and whose lease runs."},
     {"limits", "max_lease_ms", parse_count, AT(max_lease_ms), "300000", 0, DAY_MS,
      "The longest lease, for which a session outlives its connection; 0: it ends with it."},
+    {"limits", "max_memory_bytes", parse_bytes, AT(max_memory_bytes), "0", 0, 1024 * 1024 * MIB,
+     "Over so much memory in all, what would add to it is refused and enters wait; 0: no limit."},
     {"limits", "max_frame_bytes", parse_bytes, AT(max_frame_bytes), "1MiB", 8 * KIB, 64 * MIB, "The largest frame in either direction."},
     {"limits", "max_spaces", parse_count, AT(max_spaces), "65536", 1, 1e7, "Spaces of the daemon."},
     {"limits", "max_entities", parse_count, AT(max_entities), "1000000", 1, 1e8, "Entities of a space."},
@@ -645,7 +647,7 @@ struct aoi_limits config_limits(const struct config *config)
 static const char *const live[] = {"unix_allow_uids", "unix_allow_gids",  "tokens_file",     "tls_cert",         "tls_key",
                                    "tls_client_ca",   "oracle_players",   "log_level",       "hello_timeout_ms", "frame_timeout_ms",
                                    "idle_timeout_ms", "drain_timeout_ms", "max_connections", "query_page",       "out_soft_bytes",
-                                   "out_hard_bytes",  "out_soft_ms"};
+                                   "out_hard_bytes",  "out_soft_ms",      "max_memory_bytes"};
 
 static bool is_live(const struct option *option)
 {

@@ -44,6 +44,7 @@ struct config {
     uint32_t oracle_players;              /* checked after each flush */
     uint32_t hello_timeout_ms, frame_timeout_ms, idle_timeout_ms, drain_timeout_ms;
     /* [limits] */
+    uint64_t max_memory_bytes; /* 0: no limit */
     uint64_t max_frame_bytes, out_soft_bytes, out_hard_bytes;
     uint32_t out_soft_ms, max_connections, max_sessions, max_lease_ms, query_page;
     uint32_t max_spaces, max_entities, max_players, max_units, max_overrides, max_payload, max_message, max_messages_per_flush;

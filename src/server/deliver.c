@@ -3,6 +3,7 @@
 
 #include "server/flusher.h"
 
+#define TOLD_BYTES 16u      /* of an entity in a view, about */
 #define IDS_FRAME_BYTES 64u /* of an Observed or Lost frame beside its ids, at most */
 
 /* The owner's session, if it has a connection that takes something now. */
@@ -13,10 +14,13 @@ static struct session *ready(const struct deliver *deliver, aoi_owner owner)
     return session == NULL || session->state != SESSION_READY || deliver_owes(session) ? NULL : session;
 }
 
+/* Over max_memory_bytes there is room for leaves and updates alone: enters wait. */
 static size_t room(void *ctx, aoi_owner owner)
 {
-    const struct session *session = ready(ctx, owner);
-    return session == NULL ? 0 : outbox_room(&session->out);
+    const struct deliver *deliver = ctx;
+    const struct session *session = ready(deliver, owner);
+    size_t room = session == NULL ? 0 : outbox_room(&session->out);
+    return room > 1 && budget_full(deliver->budget) ? 1 : room;
 }
 
 /* What was put into the outbox, before which there were so many bytes, is complete. */
@@ -48,6 +52,7 @@ static void take_delta(void *ctx, const struct aoi_delta *delta)
     if (!delta->closed) {
         struct session *session = ready(deliver, delta->owner);
         if (session != NULL) send_delta(deliver, session, delta);
+        budget_charge(deliver->budget, delta->enters.n * TOLD_BYTES);
         return;
     }
     struct standing *standing = sessions_of_owner(deliver->sessions, delta->owner);

@@ -3,11 +3,13 @@
 #define AOI_SERVER_DELIVER_H
 
 #include "core/aoi.h"
+#include "server/budget.h"
 #include "server/sessions.h"
 
 struct deliver {
     struct sessions *sessions;
     size_t max_frame_bytes;
+    struct budget *budget;  /* NULL: none */
     ARRAY(aoi_owner) owing; /* sessions to which something has come to be owed since deliver_waiting() */
     ARRAY(uint64_t) ids;    /* of the frame that is made */
 };

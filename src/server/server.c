@@ -165,6 +165,7 @@ static void init_handles(struct server *server)
 void server_set_limits(struct server *server)
 {
     const struct config *config = server->config;
+    server->budget.limit_bytes = config->max_memory_bytes;
     server->out_limits = (struct outbox_limits){.soft_bytes = config->out_soft_bytes,
                                                 .hard_bytes = config->out_hard_bytes,
                                                 .slack_bytes = AOI_DELTA_OVERHEAD + AOI_ENTER_BYTES + config->max_payload};
@@ -195,6 +196,7 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
     server->sessions.metrics = &server->metrics;
     server->sessions.last_id = flusher_time_us() / 1000; /* a daemon that is started later gives others */
     deliver_init(&server->deliver, &server->sessions, (size_t)config->max_frame_bytes);
+    server->deliver.budget = &server->budget;
     const struct aoi_limits limits = config_limits(config);
     const struct aoi_sink sink = deliver_sink(&server->deliver);
     server->world = aoi_world_new(&limits, &sink);
@@ -208,6 +210,7 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
                                          .deliver = &server->deliver,
                                          .flusher = &server->flusher,
                                          .metrics = &server->metrics,
+                                         .budget = &server->budget,
                                          .tokens = &server->doors.tokens};
     dispatch_init(&server->dispatch);
     init_handles(server);

@@ -32,6 +32,7 @@ struct server {
     uv_prepare_t prepare;      /* runs before the loop polls: a new turn begins */
 
     struct doors doors;
+    struct budget budget;
     struct metrics metrics;
     struct outbox_limits out_limits;
     struct sessions sessions;
