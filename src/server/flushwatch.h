@@ -9,7 +9,9 @@ struct flushwatch {
     struct metrics *metrics;
     const struct config *config; /* oracle_players may change while it runs */
     struct aoi_oracle *oracle;
-    uint64_t began_ns, spent_ns; /* of the oracle: since when, and for how long it has worked */
+    uint64_t at_ns;    /* when credit_ns was reckoned last */
+    uint64_t told_ns;  /* when a mismatch was logged last */
+    int64_t credit_ns; /* for which the oracle may work; below 0: it has worked too long */
 };
 
 void flushwatch_init(struct flushwatch *watch, struct metrics *metrics, const struct config *config);
