@@ -32,7 +32,7 @@ static const double class_limit[AOI__CLASSES] = {1, 8, 64, 512, 4096, 32768, INF
 #define MANY 16
 
 /* A set is fetched into the cache so many watches before its turn. It takes 10 % off a flush. */
-#define AHEAD 4
+#define AHEAD 8
 
 static const struct aoi__area no_area = {.lo = {UINT32_MAX}, .class = {NO_CLASS, NO_CLASS, NO_CLASS}};
 static const uint32_t nowhere[3] = {0}; /* in no box: below -infinity */
@@ -488,6 +488,7 @@ static void crosslist_gather(struct aoi_space *space, uint32_t watch, uint32_t m
         const char *later = (const char *)set[AHEAD].id;
         __builtin_prefetch(later);
         __builtin_prefetch(later + 64);
+        __builtin_prefetch(later + 128);
     }
     if (set->n == 0) return;
     array_reserve(out, (size_t)out->n + set->n);
@@ -571,18 +572,21 @@ static void ask_watches(struct aoi_space *space, struct aoi__crosslist *x)
     }
 }
 
+/* Whether it takes less to ask the watches: either way looks at the pairs of the share, of the entities or of the watches, that is asked. */
+static bool few_quiet(const struct aoi__crosslist *x)
+{
+    uint64_t quiet = 0, watches = 0;
+    if (x->changed.n <= x->place[0].n / MANY) return false;
+    for (uint32_t c = 0; c < AOI__CLASSES; c++) watches += x->bound[0][c].n / 2;
+    for (uint32_t i = 0; i < x->active.n; i++) quiet += (uint64_t)__builtin_popcountll(x->active.at[i] & ~x->marked.at[i]);
+    return x->changed.n * watches > quiet * x->place[0].n;
+}
+
 static void crosslist_resolve(struct aoi_space *space)
 {
     struct aoi__crosslist *x = space->index;
     settle(x);
-    uint64_t quiet = 0, watches = x->bound[0][0].n;
-    for (uint32_t c = 1; c < AOI__CLASSES; c++) watches += x->bound[0][c].n;
-    for (uint32_t i = 0; i < x->active.n; i++) quiet += (uint64_t)__builtin_popcountll(x->active.at[i] & ~x->marked.at[i]);
-    /* either way looks at the pairs of that share, of the entities or of the watches, that it asks */
-    if (x->changed.n * watches > 2 * quiet * x->place[0].n)
-        ask_watches(space, x);
-    else
-        ask_changed(space, x);
+    (few_quiet(x) ? ask_watches : ask_changed)(space, x);
     for (uint32_t i = 0; i < x->changed.n; i++) x->layers.at[x->changed.at[i]] = 0;
     x->changed.n = 0;
     for (uint32_t i = 0; i < x->marked.n; i++) {
