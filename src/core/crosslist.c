@@ -31,6 +31,8 @@ static const double class_limit[AOI__CLASSES] = {1, 8, 64, 512, 4096, 32768, INF
 /* Where one marker in so many moves, all are sorted anew: to move one by itself takes about so many times longer. */
 #define MANY 16
 
+/* So many new watches do not wait for the flush: each takes some microseconds. */
+#define FRESH 4096
 /* A set is fetched into the cache so many watches before its turn. It takes 10 % off a flush. */
 #define AHEAD 8
 
@@ -342,22 +344,30 @@ static bool watch_update(struct aoi__crosslist *x, uint32_t watch, const struct 
     return changed;
 }
 
-void aoi__watch_settle(struct aoi__crosslist *x, uint32_t watch)
+/* The boundaries of a watch go where the space wants them; its set is to follow. What it was before. */
+static struct aoi__area area_settle(struct aoi__crosslist *x, uint32_t watch)
 {
     struct aoi__area old = x->area.at[watch], area = x->want.at[watch];
-    if (area.active == old.active && memcmp(area.lo, old.lo, sizeof area.lo) == 0 && memcmp(area.hi, old.hi, sizeof area.hi) == 0) return;
     for (uint32_t a = 0; a < x->dims; a++) bounds_move(x, watch, a, &old, &area);
     x->area.at[watch] = area;
     x->active.at[watch / 64] |= (uint64_t)1 << watch % 64;
-    if (watch_update(x, watch, &old, &area)) aoi__mark(x, watch);
+    return old;
 }
 
-/* Those of reshaped that have no markers yet, or would change the lists that they stand in. */
+void aoi__watch_settle(struct aoi__crosslist *x, uint32_t watch)
+{
+    const struct aoi__area *area = &x->area.at[watch], *want = &x->want.at[watch];
+    if (area->active == want->active && memcmp(area->lo, want->lo, sizeof area->lo) == 0 && memcmp(area->hi, want->hi, sizeof area->hi) == 0) return;
+    struct aoi__area old = area_settle(x, watch);
+    if (watch_update(x, watch, &old, area)) aoi__mark(x, watch);
+}
+
+/* A watch that has markers would change the lists in which they stand. */
 static bool changes_class(const struct aoi__crosslist *x, uint32_t watch)
 {
     const struct aoi__area *area = &x->area.at[watch], *want = &x->want.at[watch];
     for (uint32_t a = 0; a < x->dims; a++)
-        if (!area->active || class_for(aoi__area_length(want, a), area->class[a]) != area->class[a]) return want->active;
+        if (area->active && class_for(aoi__area_length(want, a), area->class[a]) != area->class[a]) return true;
     return false;
 }
 
@@ -367,16 +377,37 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Those of reshaped that a sweep cannot do. In order along an axis, so that many new ones find what they look at in the cache. */
-static void settle_classes(struct aoi__crosslist *x)
+/* Lists in mixed those of reshaped that have no markers yet, each once, in order along an axis: then many find what they look at in the cache. */
+static void list_fresh(struct aoi__crosslist *x)
 {
+    uint32_t n = 0;
     x->mixed.n = 0;
     for (uint32_t i = 0; i < x->reshaped.n; i++) {
         uint32_t watch = x->reshaped.at[i];
-        if (changes_class(x, watch)) *array_add(&x->mixed) = aoi__marker(x->want.at[watch].lo[0], watch);
+        if (!x->area.at[watch].active && x->want.at[watch].active) *array_add(&x->mixed) = aoi__marker(x->want.at[watch].lo[0], watch);
     }
-    if (x->mixed.n > 0) qsort(x->mixed.at, x->mixed.n, sizeof *x->mixed.at, ascending);
-    for (uint32_t i = 0; i < x->mixed.n; i++) aoi__watch_settle(x, (uint32_t)x->mixed.at[i]);
+    if (x->mixed.n > 1) qsort(x->mixed.at, x->mixed.n, sizeof *x->mixed.at, ascending);
+    for (uint32_t i = 0; i < x->mixed.n; i++)
+        if (i == 0 || x->mixed.at[i] != x->mixed.at[n - 1]) x->mixed.at[n++] = x->mixed.at[i];
+    x->mixed.n = n;
+    x->fresh = 0;
+}
+
+/* Those get markers, and their sets. */
+static void settle_fresh(struct aoi__crosslist *x)
+{
+    uint32_t axis = 0;
+    uint64_t slab;
+    list_fresh(x);
+    uint32_t n = x->mixed.n;
+    if (n == 0) return;
+    best_slab(x, &x->want.at[(uint32_t)x->mixed.at[n / 2]], &axis, &slab);
+    if (n * slab <= 4 * (uint64_t)x->place[0].n) { /* columns would take longer than they save */
+        for (uint32_t i = 0; i < n; i++) aoi__watch_settle(x, (uint32_t)x->mixed.at[i]);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) area_settle(x, (uint32_t)x->mixed.at[i]);
+    aoi__fill(x, axis, x->mixed.at, n);
 }
 
 /* Everything comes to where the space wants it. */
@@ -385,13 +416,12 @@ static void settle(struct aoi__crosslist *x)
     uint64_t markers = x->place[0].n, moves = x->moved.n + 2 * (uint64_t)x->reshaped.n;
     if (moves == 0) return;
     for (uint32_t c = 0; c < AOI__CLASSES; c++) markers += x->bound[0][c].n;
-    if (moves > markers / MANY) {
-        settle_classes(x);
-        aoi__sweep(x);
-    } else {
-        for (uint32_t i = 0; i < x->reshaped.n; i++) aoi__watch_settle(x, x->reshaped.at[i]);
-        for (uint32_t i = 0; i < x->moved.n; i++) aoi__slot_settle(x, x->moved.at[i]);
-    }
+    bool sweep = moves > markers / MANY;
+    settle_fresh(x);
+    for (uint32_t i = 0; i < x->reshaped.n; i++)
+        if (!sweep || changes_class(x, x->reshaped.at[i])) aoi__watch_settle(x, x->reshaped.at[i]);
+    for (uint32_t i = 0; i < x->moved.n && !sweep; i++) aoi__slot_settle(x, x->moved.at[i]);
+    if (sweep) aoi__sweep(x);
     x->moved.n = x->reshaped.n = 0;
 }
 
@@ -456,6 +486,7 @@ static void crosslist_watch_set(struct aoi_space *space, uint32_t watch)
     order(x->dims, w->hi, want->hi);
     for (uint32_t a = 0; a < x->dims; a++) CHECK(want->lo[a] <= want->hi[a]);
     *array_add(&x->reshaped) = watch;
+    if (!x->area.at[watch].active && ++x->fresh == FRESH) settle_fresh(x);
     if (x->reshaped.n > 2 * x->area.n) settle(x);
 }
 
@@ -485,10 +516,8 @@ static void crosslist_gather(struct aoi_space *space, uint32_t watch, uint32_t m
     if (watch >= x->area.n) return;
     const struct aoi__list *set = &x->pairs.of[AOI__WATCH][watch];
     if (watch + AHEAD < x->area.n) { /* mostly they are read in order: what it will take then is fetched now */
-        const char *later = (const char *)set[AHEAD].id;
-        __builtin_prefetch(later);
-        __builtin_prefetch(later + 64);
-        __builtin_prefetch(later + 128);
+        const struct aoi__list *later = set + AHEAD;
+        for (uint32_t i = 0; i < later->n && i < 48; i += 16) __builtin_prefetch(later->id + i);
     }
     if (set->n == 0) return;
     array_reserve(out, (size_t)out->n + set->n);

@@ -1,8 +1,8 @@
 /* pairs.h: which watch holds which slot: a relation, kept from both sides.
  *
- * A pair stands in the list of its watch and in the list of its slot: 8 bytes, about 10 with the slack of the lists; a hash of pairs would take 40,
- * and a cache miss for each. To take one out, both lists are searched, 16 ids at a time: that costs less than to keep, with each entry, where its
- * twin stands, for then whatever takes its place has a twin to be told, somewhere else. Only a list of tens of thousands makes it dear: 1 ns for 10 of its ids.
+ * A pair stands in the list of its watch and in the list of its slot: 8 bytes, and the slack of the lists; a hash of pairs would take 40, and a
+ * cache miss for each. To take one out, both lists are searched, 16 ids at a time. That costs less than to keep, with each entry, where its twin stands: for
+ * then whatever takes its place has a twin to be told, somewhere else. Only with tens of thousands in a list it is dear, about 1 ns for 10 of them.
  */
 #ifndef AOI_CORE_PAIRS_H
 #define AOI_CORE_PAIRS_H
