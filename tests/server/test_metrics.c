@@ -40,7 +40,7 @@ static void each_metric_is_explained_once_and_named_by_the_rules(void **state)
             snprintf(word, sizeof word, " %s ", now);
             if (strstr(seen, word) != NULL) fail_msg("%s is there twice", now);
             snprintf(seen + strlen(seen), sizeof seen - strlen(seen), "%s ", now);
-            strcpy(name, now);
+            snprintf(name, sizeof name, "%s", now);
             type[0] = '\0';
         } else if (line[0] == '#') {
             assert_int_equal(sscanf(line, "# TYPE %99s %19s", now, type), 2);
