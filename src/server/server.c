@@ -11,7 +11,7 @@
 /* Open files beside the connections that count: standard streams, libuv's own, the listeners, refused connections. */
 #define OTHER_FILES (24 + SERVER_REFUSED_MAX)
 /* Input of one connection at once, by how many wait for theirs; and of all in one turn of the loop. */
-#define TURN_MIN_NS ((uint64_t)250 * 1000)
+#define TURN_MIN_NS ((uint64_t)50 * 1000)
 #define TURN_MAX_NS ((uint64_t)4 * 1000 * 1000)
 #define TURN_ALL_NS ((uint64_t)12 * 1000 * 1000)
 #define DRAIN_TICK_MS 50
@@ -84,7 +84,7 @@ void server_start_tick(struct server *server)
 
 uint64_t server_turn_ns(const struct server *server)
 {
-    uint64_t share_ns = TURN_ALL_NS / (server->waiting.n + 1);
+    uint64_t share_ns = TURN_ALL_NS / (server->light.n + server->heavy.n + 1);
     return share_ns < TURN_MIN_NS ? TURN_MIN_NS : share_ns > TURN_MAX_NS ? TURN_MAX_NS : share_ns;
 }
 
@@ -102,26 +102,41 @@ static void on_prepare(uv_prepare_t *prepare)
     record_write(server->record);
 }
 
-/* First come, first served; who is not reached has his turn in the next one of the loop. */
+/* Those that wait now, first come, first served; who is not reached has his turn in the next one of the loop. */
+static void serve(struct server *server, conn_list *list, uint32_t least)
+{
+    uint32_t n = list->n, done = 0;
+    for (; done < n && (done < least || !server_turn_over(server)); done++) {
+        if (list->at[done] == NULL) continue; /* dropped meanwhile */
+        conn_turn(list->at[done]);
+        server_settle(server);
+    }
+    list->n -= done;
+    memmove(list->at, list->at + done, list->n * sizeof list->at[0]);
+}
+
+/* However many light ones there are, the heavy ones do not starve. */
 static void on_turn(uv_idle_t *idle)
 {
     struct server *server = idle->data;
-    uint32_t n = server->waiting.n, done = 0;
     server->turn_began_ns = 0;
-    for (; done < n && !server_turn_over(server); done++) {
-        if (server->waiting.at[done] == NULL) continue; /* dropped meanwhile */
-        conn_turn(server->waiting.at[done]);
-        server_settle(server);
-    }
-    server->waiting.n -= done;
-    memmove(server->waiting.at, server->waiting.at + done, server->waiting.n * sizeof server->waiting.at[0]);
-    if (server->waiting.n == 0) uv_idle_stop(idle);
+    serve(server, &server->light, 0);
+    serve(server, &server->heavy, 1);
+    if (server->light.n + server->heavy.n == 0) uv_idle_stop(idle);
 }
 
-void server_wait_turn(struct server *server, struct conn *conn)
+void server_wait_turn(struct server *server, struct conn *conn, bool light)
 {
-    *array_add(&server->waiting) = conn;
+    *array_add(light ? &server->light : &server->heavy) = conn;
     uv_idle_start(&server->turn, on_turn);
+}
+
+void server_forget_turn(struct server *server, const struct conn *conn)
+{
+    for (uint32_t i = 0; i < server->light.n; i++)
+        if (server->light.at[i] == conn) server->light.at[i] = NULL;
+    for (uint32_t i = 0; i < server->heavy.n; i++)
+        if (server->heavy.at[i] == conn) server->heavy.at[i] = NULL;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- the beginning */
@@ -332,7 +347,8 @@ void server_clear(struct server *server)
     record_free(server->record);
     doors_clear(&server->doors);
     array_clear(&server->conns);
-    array_clear(&server->waiting);
+    array_clear(&server->light);
+    array_clear(&server->heavy);
     free(server->scratch);
     free(server->plain);
 }

@@ -21,6 +21,7 @@
 #define SERVER_REFUSED_MAX 8 /* refused connections that are given the time to read why */
 
 struct conn;
+typedef ARRAY(struct conn *) conn_list;
 
 struct server {
     struct config *config;
@@ -43,15 +44,15 @@ struct server {
     struct record *record; /* NULL: nothing is recorded */
     struct dispatch dispatch;
 
-    ARRAY(struct conn *) conns;   /* all whose sockets are open */
-    ARRAY(struct conn *) waiting; /* for their next turn */
-    uint64_t turn_began_ns;       /* of the first input in this turn of the loop; 0: none yet */
-    bool holds;                   /* some conn waits for the end of a flush */
-    uint64_t let_go;              /* flusher.ended when they were looked at last */
-    uint32_t refused;             /* conns that do not count towards max_connections */
-    uint64_t clock_ms;            /* for the connections' timeouts: runs with the ticks, at most two of them at once, so that time
+    conn_list conns;        /* all whose sockets are open */
+    conn_list light, heavy; /* that wait for their next turn: light ones have used little time lately, and go first */
+    uint64_t turn_began_ns; /* of the first input in this turn of the loop; 0: none yet */
+    bool holds;             /* some conn waits for the end of a flush */
+    uint64_t let_go;        /* flusher.ended when they were looked at last */
+    uint32_t refused;       /* conns that do not count towards max_connections */
+    uint64_t clock_ms;      /* for the connections' timeouts: runs with the ticks, at most two of them at once, so that time
                                      which the daemon spent without reading is not counted against its peers */
-    uint64_t ticked_ms;           /* the loop's time of the last tick */
+    uint64_t ticked_ms;     /* the loop's time of the last tick */
     uint32_t ticks;
 
     /* Called when the handles are closed, for whoever has some of his own on the loop. */
@@ -87,8 +88,9 @@ void server_start_tick(struct server *server);
 /* How long one connection's input may take now, and whether all the input of this turn of the loop has taken long enough. */
 uint64_t server_turn_ns(const struct server *server);
 bool server_turn_over(struct server *server);
-/* conn waits for its next turn. */
-void server_wait_turn(struct server *server, struct conn *conn);
+/* conn waits for its next turn, or does not any more. */
+void server_wait_turn(struct server *server, struct conn *conn, bool light);
+void server_forget_turn(struct server *server, const struct conn *conn);
 
 /* conn.c ------------------------------------------------------------------------------------------------------------- */
 
