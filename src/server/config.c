@@ -644,10 +644,10 @@ struct aoi_limits config_limits(const struct config *config)
 /* ------------------------------------------------------------------------------------------------------------- changes at run time */
 
 /* Those that may change while the daemon runs. */
-static const char *const live[] = {"unix_allow_uids", "unix_allow_gids",  "tokens_file",     "tls_cert",         "tls_key",
-                                   "tls_client_ca",   "oracle_players",   "log_level",       "hello_timeout_ms", "frame_timeout_ms",
-                                   "idle_timeout_ms", "drain_timeout_ms", "max_connections", "query_page",       "out_soft_bytes",
-                                   "out_hard_bytes",  "out_soft_ms",      "max_memory_bytes"};
+static const char *const live[] = {"unix_allow_uids",  "unix_allow_gids",  "tokens_file",     "tls_cert",         "tls_key",
+                                   "tls_client_ca",    "oracle_players",   "log_level",       "hello_timeout_ms", "frame_timeout_ms",
+                                   "idle_timeout_ms",  "drain_timeout_ms", "max_connections", "max_sessions",     "max_lease_ms",
+                                   "max_memory_bytes", "query_page",       "out_soft_bytes",  "out_hard_bytes",   "out_soft_ms"};
 
 static bool is_live(const struct option *option)
 {

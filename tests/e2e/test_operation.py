@@ -44,9 +44,9 @@ def spaces(c):
 def sighup_changes_options_and_spaces_while_clients_stay():
     with start() as d, Connection(d.port) as c:
         c.ok(1, aoi.add(1, 0, 0, radius=10), aoi.add(2, 3, 0), aoi.subscribe(1, 1))
-        write_config(d, level="debug", flush=70, idle=50000, more="max_view = 7\n[space 2]\nflush_ms = 30\n")
+        write_config(d, level="debug", flush=70, idle=50000, more="max_view = 7\n[space 2]\nflush_ms = 30\n[limits]\nmax_sessions = 2\n")
         log = reload(d)
-        assert "result=done changed=log_level,idle_timeout_ms" in log, log
+        assert "result=done changed=log_level,idle_timeout_ms,max_sessions" in log, log
         assert "space=1 changed=settings" in log and "space=2 changed=made" in log and "restart" not in log, log
         assert spaces(c)[1].settings.flush_ms == 70 and spaces(c)[1].settings.max_view == 7 and spaces(c)[2].settings.flush_ms == 30
         c.ok(2, aoi.add(1, 0, 0))
@@ -54,6 +54,8 @@ def sighup_changes_options_and_spaces_while_clients_stay():
         eventually(lambda: "event=refused" in d.log(), "the level is debug now")
         with Connection(d.port) as late:
             assert late.welcome.idle_timeout_ms == 50000
+            with Connection(d.port, hello=False) as third:
+                assert third.call(hello=pb.Hello(protocol_version=1)).error.code == pb.CODE_LIMIT_EXCEEDED
         assert "result=done changed=-" in reload(d), "nothing has changed since"
 
 
