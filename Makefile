@@ -115,9 +115,9 @@ fuzz: ## look for inputs that break the wire, the core or the configuration, FUZ
 	@+$(SUBMAKE) BUILD=$(FUZZ_BUILD) CC=clang CFLAGS='$(FUZZ_CFLAGS)' LDFLAGS='-fsanitize=fuzzer,address,undefined' FUZZ_MAIN= fuzzers
 	@scripts/fuzz $(FUZZ_BUILD)
 
-bench: ## the core's workloads, as a table
-	@+$(SUBMAKE) $(BUILD)/aoibench-core
-	@scripts/bench $(BUILD)/aoibench-core
+bench: ## everything measured beside its yardstick, as a table and into tests/bench/RESULTS.md
+	@+$(SUBMAKE) all
+	@scripts/bench $(BUILD)
 
 everything: all tests
 tests: $(TESTS)
