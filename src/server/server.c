@@ -111,6 +111,7 @@ static void serve(struct server *server, conn_list *list, uint32_t least)
         conn_turn(list->at[done]);
         server_settle(server);
     }
+    if (done == 0) return;
     list->n -= done;
     memmove(list->at, list->at + done, list->n * sizeof list->at[0]);
 }
