@@ -170,8 +170,13 @@ static struct session *session_new(struct replay *r)
 
 static void begin(struct replay *r)
 {
+    uint64_t id = recording_number(&r->entry, 0);
+    if (id == 0 || sessions_of_id(&r->sessions, id) != NULL) {
+        r->fault = "a session that cannot be";
+        return;
+    }
     struct session *session = session_new(r);
-    r->sessions.last_id = recording_number(&r->entry, 0) - 1; /* ids are said in commands: Release */
+    r->sessions.last_id = id - 1; /* ids are said in commands: Release */
     sessions_begin(&r->sessions, session, 0);
     while (r->by_owner.n < session->owner) *array_add(&r->by_owner) = NULL;
     session_free(r->by_owner.at[session->owner - 1]);
