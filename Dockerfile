@@ -13,7 +13,7 @@ FROM debian:bookworm-slim
 COPY --from=build /out/aoid_*.deb /tmp/
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends /tmp/aoid_*.deb \
- && rm -rf /tmp/aoid_*.deb /var/lib/apt/lists/*
+ && rm -rf /tmp/aoid_*.deb /var/lib/apt/lists/* /var/cache/apt/*
 USER aoid
 EXPOSE 2643 2644
 STOPSIGNAL SIGTERM

@@ -36,6 +36,7 @@ LIB_WS     := $(call pkg,--libs,libwebsockets,-lwebsockets)
 LIB_PB     := $(call pkg,--libs,libprotobuf-c,-lprotobuf-c)
 LIB_INI    := $(call pkg,--libs,inih,-linih)
 LIB_SSL    := $(call pkg,--libs,libssl libcrypto,-lssl -lcrypto)
+LIB_SERVER := $(LIB_UV) $(LIB_WS) $(LIB_PB) $(LIB_INI) $(LIB_SSL)
 LIB_LZMA   := $(call pkg,--libs,liblzma,-llzma)
 LIB_CMOCKA := $(call pkg,--libs,cmocka,-lcmocka)
 
@@ -67,6 +68,12 @@ LAYERS := base core wire server e2e
 tests = $(patsubst tests/%.c,$(BUILD)/test/%,$(wildcard tests/$(1)/test_*.c))
 helpers = $(call objs,$(filter-out tests/$(1)/test_%.c,$(wildcard tests/$(1)/*.c)))
 TESTS := $(foreach l,$(LAYERS),$(call tests,$(l)))
+# tests/fuzz/fuzz_x.c becomes build/test/fuzz/x: a program that replays inputs or, linked without FUZZ_MAIN and with libFuzzer, one that looks for them
+FUZZ_MAIN ?= $(call objs,tests/fuzz/replay.c)
+FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/test/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+TESTS += $(FUZZERS)
+FUZZ_BUILD  := build/fuzz
+FUZZ_CFLAGS := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -DAOI_DEBUG
 
 LIBS := $(BUILD)/libcore.a $(BUILD)/libaoi.a
 PROGRAMS := $(if $(MAIN_O),$(BUILD)/aoid) $(if $(CTL_O),$(BUILD)/aoictl) $(if $(BENCH_O),$(BUILD)/aoibench) \
@@ -75,7 +82,7 @@ PROGRAMS := $(if $(MAIN_O),$(BUILD)/aoid) $(if $(CTL_O),$(BUILD)/aoictl) $(if $(
 # the jobserver of an outer -j is used when there is one
 SUBMAKE = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all demo test check bench install install-files clean help everything tests FORCE
+.PHONY: all demo test soak check fuzz bench install install-files clean help everything tests fuzzers FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
@@ -90,18 +97,31 @@ demo: ## install what is missing, build, and run the daemon on real input
 test: ## every test, under AddressSanitizer and UBSan; T='core/*' for some
 	@scripts/deps.sh test
 	@+$(SUBMAKE) BUILD=$(ASAN_BUILD) CFLAGS='$(ASAN_CFLAGS)' LDFLAGS='$(ASAN_LDFLAGS)' everything
+	@# for test_memory.py: a sanitizer takes more address space than a limit leaves
+	@+$(SUBMAKE) $(BUILD)/aoid
 	@scripts/run-tests $(ASAN_BUILD) '$(or $(T),*)'
+
+soak: ## what `make test` does for a minute, for hours: 100,000 faults of the network (SOAK_FAULTS)
+	@scripts/deps.sh test
+	@+$(SUBMAKE) BUILD=$(ASAN_BUILD) CFLAGS='$(ASAN_CFLAGS)' LDFLAGS='$(ASAN_LDFLAGS)' everything
+	@AOI_FAULTS=$(or $(SOAK_FAULTS),100000) AOI_TEST_TIMEOUT_S=36000 scripts/run-tests $(ASAN_BUILD) e2e/test_faults
 
 check: ## warnings, format, clang-tidy, layers, links, proto lint, documents
 	@scripts/deps.sh check
 	@MAKE='$(MAKE)' scripts/check
 
-bench: ## the core's workloads, as a table
-	@+$(SUBMAKE) $(BUILD)/aoibench-core
-	@scripts/bench $(BUILD)/aoibench-core
+fuzz: ## look for inputs that break the wire, the core or the configuration, FUZZ_SECONDS (60) for each target
+	@scripts/deps.sh check
+	@+$(SUBMAKE) BUILD=$(FUZZ_BUILD) CC=clang CFLAGS='$(FUZZ_CFLAGS)' LDFLAGS='-fsanitize=fuzzer,address,undefined' FUZZ_MAIN= fuzzers
+	@scripts/fuzz $(FUZZ_BUILD)
+
+bench: ## everything measured beside its yardstick, as a table and into tests/bench/RESULTS.md
+	@+$(SUBMAKE) all
+	@scripts/bench $(BUILD)
 
 everything: all tests
 tests: $(TESTS)
+fuzzers: $(FUZZERS)
 
 install: all ## into PREFIX (/usr/local), below DESTDIR when that is set
 	@+$(SUBMAKE) install-files
@@ -117,8 +137,9 @@ install-files:
 		-e 's|@INCLUDEDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(INCLUDEDIR))|' -e "s|@VERSION@|$$(sed -n 's/.*AOID_VERSION "\(.*\)"/\1/p' src/server/version.h)|" \
 		conf/aoi.pc.in > '$(DESTDIR)$(LIBDIR)/pkgconfig/aoi.pc'
 	for p in $(PROTOS); do install -D -m 644 "proto/$$p" "$(DESTDIR)$(DATADIR)/aoid/proto/$$p" || exit 1; done
-	install -m 644 README.md LICENSE '$(DESTDIR)$(DOCDIR)'
+	install -m 644 README.md LICENSE conf/alerts.yml '$(DESTDIR)$(DOCDIR)'
 	sed -e 's|/usr/local/bin/|$(BINDIR)/|g' -e 's|/usr/local/etc/|$(SYSCONFDIR)/|g' conf/aoid.service > '$(DESTDIR)$(UNITDIR)/aoid.service'
+	install -m 644 conf/aoid.socket '$(DESTDIR)$(UNITDIR)'
 	@# a configuration that somebody has edited is never overwritten
 	test -e '$(DESTDIR)$(SYSCONFDIR)/aoid/aoid.conf' || install -m 644 conf/aoid.conf '$(DESTDIR)$(SYSCONFDIR)/aoid/aoid.conf'
 
@@ -175,16 +196,16 @@ $(BUILD)/libaoi.a: $(BASE_O) $(TIERS_O) $(WIRE_O) $(CLIENT_O)
 	@ar rcs $@ $(OBJ)/libaoi.o
 
 $(BUILD)/aoid: $(MAIN_O) $(SERVER_O) $(WIRE_O) $(CORE_O) $(BASE_O)
-	$(LINK) $(LIB_UV) $(LIB_WS) $(LIB_PB) $(LIB_INI) $(LIB_SSL) -lm
+	$(LINK) $(LIB_SERVER) -lm
 $(BUILD)/aoictl: $(CTL_O) $(TOOLS_O) $(CLIENT_A)
-	$(LINK) $(LIB_PB) $(LIB_LZMA) -lm
+	$(LINK) $(LIB_PB) $(LIB_LZMA) $(LIB_SSL) -lm
 # `aoibench core` runs the sibling aoibench-core, which sees the core alone
 $(BUILD)/aoibench: $(BENCH_O) $(TOOLS_O) $(CLIENT_A) | $(if $(COREBENCH_O),$(BUILD)/aoibench-core)
-	$(LINK) $(LIB_PB) $(LIB_LZMA) -lm
+	$(LINK) $(LIB_PB) $(LIB_LZMA) $(LIB_SSL) -lm
 $(BUILD)/aoibench-core: $(COREBENCH_O) $(BUILD)/libcore.a
 	$(LINK) -lm
 $(BUILD)/aoidemo: $(DEMO_O) $(TOOLS_O) $(CLIENT_A)
-	$(LINK) $(LIB_PB) $(LIB_LZMA) -lm
+	$(LINK) $(LIB_PB) $(LIB_LZMA) $(LIB_SSL) -lm
 
 # Tests
 
@@ -195,8 +216,10 @@ $(call tests,core): $(BUILD)/test/core/%: $(OBJ)/tests/core/%.o $(call helpers,c
 $(call tests,wire): $(BUILD)/test/wire/%: $(OBJ)/tests/wire/%.o $(call helpers,wire) $(WIRE_O) $(BUILD)/libcore.a
 	$(LINK) $(LIB_CMOCKA) $(LIB_PB) -lm
 $(call tests,server): $(BUILD)/test/server/%: $(OBJ)/tests/server/%.o $(call helpers,server) $(SERVER_O) $(WIRE_O) $(BUILD)/libcore.a
-	$(LINK) $(LIB_CMOCKA) $(LIB_UV) $(LIB_WS) $(LIB_PB) $(LIB_INI) $(LIB_SSL) -lm
+	$(LINK) $(LIB_CMOCKA) $(LIB_SERVER) -lm
 $(call tests,e2e): $(BUILD)/test/e2e/%: $(OBJ)/tests/e2e/%.o $(call helpers,e2e) $(TOOLS_O) $(CLIENT_A)
-	$(LINK) $(LIB_CMOCKA) $(LIB_PB) $(LIB_LZMA) -lm
+	$(LINK) $(LIB_CMOCKA) $(LIB_PB) $(LIB_LZMA) $(LIB_SSL) -lm
+$(FUZZERS): $(BUILD)/test/fuzz/%: $(OBJ)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(call helpers,core) $(SERVER_O) $(WIRE_O) $(BUILD)/libcore.a
+	$(LINK) $(LIB_CMOCKA) $(LIB_SERVER) -lm
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)

@@ -1,6 +1,5 @@
 /* main.c: aoid: arguments, configuration, signals, run. */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,14 +9,19 @@
 #include "server/args.h"
 #include "server/monitor.h"
 #include "server/notify.h"
+#include "server/reload.h"
+#include "server/replay.h"
 #include "server/server.h"
 #include "server/version.h"
 
 struct daemon {
     struct config config;
     struct args args;
+    int argc;
+    char **argv;
     uv_loop_t loop;
-    uv_signal_t term, interrupt;
+    uv_signal_t term, interrupt, hangup;
+    uv_timer_t watchdog; /* runs where systemd wants to hear that the loop turns */
     struct server server;
     struct monitor monitor;
 };
@@ -34,28 +38,43 @@ static void on_signal(uv_signal_t *handle, int number)
     server_drain(&d->server, name);
 }
 
-static void start_signal(struct daemon *d, uv_signal_t *handle, int number)
+static void on_hangup(uv_signal_t *handle, int number)
+{
+    struct daemon *d = handle->data;
+    (void)number;
+    notify_reloading();
+    reload(&d->server, d->argc, d->argv);
+    notify_systemd(d->server.draining ? "STOPPING=1" : "READY=1");
+}
+
+static void on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    notify_systemd("WATCHDOG=1"); /* comes from the loop: who hears it knows that it turns */
+}
+
+static void start_signal(struct daemon *d, uv_signal_t *handle, uv_signal_cb callback, int number)
 {
     CHECK(uv_signal_init(&d->loop, handle) == 0);
     handle->data = d;
-    CHECK(uv_signal_start(handle, on_signal, number) == 0);
+    CHECK(uv_signal_start(handle, callback, number) == 0);
     uv_unref((uv_handle_t *)handle); /* the loop ends when the server has closed its handles */
 }
 
-/* Descriptors 0 to 2 that are closed would be given to the first sockets, and log lines written into them. */
-static void hold_standard_descriptors(void)
+static void start_watchdog(struct daemon *d)
 {
-    int fd;
-    do fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd > STDERR_FILENO) close(fd);
+    uint64_t often_ms = notify_watchdog_ms() / 2;
+    CHECK(uv_timer_init(&d->loop, &d->watchdog) == 0);
+    if (often_ms > 0) CHECK(uv_timer_start(&d->watchdog, on_watchdog, 0, often_ms) == 0);
+    uv_unref((uv_handle_t *)&d->watchdog);
 }
 
 static int start(struct daemon *d, char *err)
 {
+    struct activation passed;
     int port;
-    if (server_init(&d->server, &d->loop, &d->config, err) != 0 || monitor_start(&d->monitor, &d->server, err) != 0 ||
-        server_listen(&d->server, &port, err) != 0)
+    if (server_init(&d->server, &d->loop, &d->config, err) != 0 || activation_take(&passed, &d->config, err) != 0 ||
+        monitor_start(&d->monitor, &d->server, err) != 0 || server_listen(&d->server, &passed, &port, err) != 0)
         return -1;
     if (d->args.port_file != NULL && notify_port_file(d->args.port_file, port) != 0) {
         snprintf(err, CONFIG_ERROR_MAX, "--port-file %.200s: cannot be written: %s", d->args.port_file, strerror(errno));
@@ -71,8 +90,10 @@ static int run(struct daemon *d)
     int status = 0;
     signal(SIGPIPE, SIG_IGN);
     CHECK(uv_loop_init(&d->loop) == 0);
-    start_signal(d, &d->term, SIGTERM);
-    start_signal(d, &d->interrupt, SIGINT);
+    start_signal(d, &d->term, on_signal, SIGTERM);
+    start_signal(d, &d->interrupt, on_signal, SIGINT);
+    start_signal(d, &d->hangup, on_hangup, SIGHUP);
+    start_watchdog(d);
     if (start(d, err) != 0) {
         log_error("start", "error=%s", log_quote(err, quoted, sizeof quoted));
         server_finish(&d->server);
@@ -81,6 +102,8 @@ static int run(struct daemon *d)
     uv_run(&d->loop, UV_RUN_DEFAULT);
     uv_close((uv_handle_t *)&d->term, NULL);
     uv_close((uv_handle_t *)&d->interrupt, NULL);
+    uv_close((uv_handle_t *)&d->hangup, NULL);
+    uv_close((uv_handle_t *)&d->watchdog, NULL);
     uv_run(&d->loop, UV_RUN_DEFAULT);
     monitor_clear(&d->monitor);
     uv_run(&d->loop, UV_RUN_DEFAULT); /* what that left to be closed */
@@ -95,7 +118,8 @@ int main(int argc, char **argv)
     static struct daemon d;
     char err[CONFIG_ERROR_MAX];
     int status = 0;
-    hold_standard_descriptors();
+    activation_hold_standard();
+    d.argc = argc, d.argv = argv;
     config_init(&d.config);
     if (args_parse(argc, argv, &d.args, &d.config, err) != 0) {
         fprintf(stderr, "aoid: %s\n", err); /* somebody is typing; what happens later goes to the log */
@@ -108,6 +132,8 @@ int main(int argc, char **argv)
             puts("the configuration is fine");
         else
             fprintf(stderr, "aoid: %s\n", err);
+    } else if (d.args.replay != NULL && !d.args.done) {
+        status = replay(d.args.replay, d.args.replay_index, stdout);
     } else if (!d.args.done) {
         log_set_level((enum log_level)d.config.log_level);
         status = run(&d);

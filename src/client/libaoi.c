@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -121,7 +122,8 @@ uint64_t libaoi_views_closed(const struct libaoi *c)
 static void conn_write(struct libaoi *c)
 {
     while (buf_len(&c->out) && !c->write_broken) {
-        ssize_t n = send(c->fd, buf_data(&c->out), buf_len(&c->out), MSG_NOSIGNAL);
+        ssize_t n = c->tls ? libaoi_tls_send(c->tls, buf_data(&c->out), buf_len(&c->out))
+                           : send(c->fd, buf_data(&c->out), buf_len(&c->out), MSG_NOSIGNAL);
         if (n > 0) {
             buf_consume(&c->out, (size_t)n);
             c->counters.bytes_out += (uint64_t)n;
@@ -420,13 +422,13 @@ static bool conn_read(struct libaoi *c)
 {
     for (int round = 0; round < READ_ROUNDS; round++) {
         uint8_t *at = buf_reserve(&c->in, READ_BYTES);
-        ssize_t n = recv(c->fd, at, READ_BYTES, 0);
+        ssize_t n = c->tls ? libaoi_tls_recv(c->tls, at, READ_BYTES) : recv(c->fd, at, READ_BYTES, 0);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return errno != EAGAIN && errno != EWOULDBLOCK;
         if (n == 0) return true;
         c->in.end += (size_t)n;
         c->counters.bytes_in += (uint64_t)n;
-        if ((size_t)n < READ_BYTES) return false;
+        if ((size_t)n < READ_BYTES && !c->tls) return false; /* TLS gives a record at a time */
     }
     return false;
 }
@@ -534,6 +536,20 @@ static int connect_one(const struct addrinfo *at, uint32_t receive_buffer, int64
     return -failure;
 }
 
+static int connect_unix(const char *path, uint32_t receive_buffer, int64_t deadline, char *error, size_t error_size)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const struct addrinfo at = {
+        .ai_family = AF_UNIX, .ai_socktype = SOCK_STREAM, .ai_addr = (struct sockaddr *)&address, .ai_addrlen = sizeof address};
+    int fd = -ENAMETOOLONG;
+    if (strlen(path) < sizeof address.sun_path) {
+        memcpy(address.sun_path, path, strlen(path) + 1);
+        fd = connect_one(&at, receive_buffer, deadline);
+    }
+    if (fd < 0) snprintf(error, error_size, "cannot connect to %s: %s. Does aoid run with --set unix_socket=%s?", path, strerror(-fd), path);
+    return fd;
+}
+
 static int connect_any(const char *address, uint32_t receive_buffer, int64_t deadline, char *error, size_t error_size)
 {
     char host[256], port[32];
@@ -553,13 +569,27 @@ static int connect_any(const char *address, uint32_t receive_buffer, int64_t dea
     return fd;
 }
 
+/* A socket over which the daemon can be spoken to, or a negative number. */
+static int conn_dial(struct libaoi *c, int64_t deadline, char *error, size_t error_size)
+{
+    char host[256], port[32], why[200];
+    if (c->address[0] == '/') return connect_unix(c->address, c->receive_buffer, deadline, error, error_size);
+    int fd = connect_any(c->address, c->receive_buffer, deadline, error, error_size);
+    if (fd < 0 || !c->tls) return fd;
+    address_split(c->address, host, sizeof host, port, sizeof port);
+    if (!libaoi_tls_connect(c->tls, fd, host, left_ms(deadline), why, sizeof why)) return fd;
+    snprintf(error, error_size, "cannot speak with %s: %s", c->address, why);
+    close(fd);
+    return -1;
+}
+
 /* Says Hello and waits for the Welcome. */
 static int conn_join(struct libaoi *c, bool resume, int64_t deadline, int timeout_ms)
 {
     struct codec_client_frame hello = {
         .seq = HELLO_SEQ,
         .kind = CODEC_HELLO,
-        .u.hello = {.protocol_version = CODEC_PROTOCOL_VERSION, .client_name = c->client_name, .lease_ms = c->lease_ms}};
+        .u.hello = {.protocol_version = CODEC_PROTOCOL_VERSION, .client_name = c->client_name, .token = c->token, .lease_ms = c->lease_ms}};
     if (resume) {
         hello.u.hello.resume_session = c->welcome.session;
         hello.u.hello.resume_token = c->resume_token;
@@ -583,10 +613,8 @@ struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error,
     const char *address = options->address ? options->address : DEFAULT_ADDRESS;
     int timeout_ms = options->timeout_ms ? (int)options->timeout_ms : DEFAULT_TIMEOUT_MS;
     int64_t deadline = deadline_ms(timeout_ms);
-    int fd = connect_any(address, options->receive_buffer, deadline, error, error_size);
-    if (fd < 0) return NULL;
     struct libaoi *c = mem_zalloc(sizeof *c);
-    c->fd = fd;
+    c->fd = -1;
     c->handlers = options->handlers;
     c->mirrored = options->mirror;
     c->quiet = options->no_ping;
@@ -595,8 +623,16 @@ struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error,
     c->receive_buffer = options->receive_buffer;
     snprintf(c->address, sizeof c->address, "%s", address);
     snprintf(c->client_name, sizeof c->client_name, "%s", options->client_name ? options->client_name : "libaoi");
+    if (options->token) c->token = strdup(options->token);
+    if (options->tls && address[0] != '/') c->tls = libaoi_tls_new(options->tls_ca, options->tls_cert, options->tls_key, error, error_size);
     c->seq = c->answered = HELLO_SEQ;
     arena_init(&c->arena, ARENA_BYTES);
+    bool dials = c->tls || !options->tls || address[0] == '/';
+    if (dials) c->fd = conn_dial(c, deadline, error, error_size);
+    if (c->fd < 0) {
+        libaoi_abandon(c);
+        return NULL;
+    }
     int status = conn_join(c, false, deadline, timeout_ms);
     if (!status && c->welcome.max_frame_bytes < MIN_FRAME_BYTES)
         status = libaoi__fail(c, LIBAOI_EPROTOCOL, "max_frame_bytes of %u is too small for this client", c->welcome.max_frame_bytes);
@@ -612,7 +648,7 @@ int libaoi_resume(struct libaoi *c, int timeout_ms)
     char error[sizeof c->error];
     int64_t deadline = deadline_ms(timeout_ms);
     if (!c->keeps) return libaoi__fail(c, LIBAOI_EINVAL, "libaoi_resume() needs the option `resume` of libaoi_connect()");
-    int fd = connect_any(c->address, c->receive_buffer, deadline, error, sizeof error);
+    int fd = conn_dial(c, deadline, error, sizeof error);
     if (fd < 0) return libaoi__fail(c, LIBAOI_ECLOSED, "%s", error);
     close(c->fd);
     c->fd = fd;
@@ -654,7 +690,9 @@ int libaoi_bye(struct libaoi *c, int timeout_ms)
 void libaoi_abandon(struct libaoi *c)
 {
     if (!c) return;
-    close(c->fd);
+    if (c->fd >= 0) close(c->fd);
+    libaoi_tls_free(c->tls);
+    free(c->token);
     buf_clear(&c->in);
     buf_clear(&c->out);
     buf_clear(&c->kept);

@@ -32,7 +32,8 @@
  *       return fprintf(stderr, "%s\n", libaoi_error(c)), 1;
  *   }
  *
- * Link it with `cc example.c $(pkg-config --cflags --libs aoi)`, or, from the source tree, `cc -Isrc/client example.c build/libaoi.a -lprotobuf-c`.
+ * Link it with `cc example.c $(pkg-config --cflags --libs aoi)`, or, from the source tree, `cc -Isrc/client example.c build/libaoi.a -lprotobuf-c -lssl
+ * -lcrypto`.
  *
  * This header needs no other one. A connection belongs to one thread at a time. Nothing here blocks but libaoi_connect() and what takes a timeout. Functions that
  * can fail return 0 or a negative LIBAOI_E...; libaoi_error() then has a sentence. Allocation failure aborts. The protocol itself is in aoi.proto.
@@ -203,14 +204,19 @@ struct libaoi_handlers {
 struct libaoi;
 
 struct libaoi_options {
-    const char *address;     /* HOST:PORT, [IPV6]:PORT; NULL: 127.0.0.1:2643 */
+    const char *address;     /* HOST:PORT, [IPV6]:PORT, or the path of a Unix socket, beginning with /; NULL: 127.0.0.1:2643 */
     const char *client_name; /* for the daemon's log */
     uint32_t timeout_ms;     /* for connecting and the Welcome; 0: 5,000 */
     bool mirror;             /* keep the view of each player, and check every delta against the protocol */
     uint32_t receive_buffer; /* bytes of the socket's receive buffer; 0: the system's choice */
     bool no_ping;            /* do not ping by itself: see libaoi_poll() */
     uint32_t lease_ms;       /* how long the session is to outlive a connection that breaks; 0: 10,000 */
-    bool resume;             /* keep what has not been answered, for libaoi_resume() */
+    const char *token;       /* the secret that the daemon's tokens_file has for this client; NULL: none */
+    bool tls;                /* speak TLS, as a daemon with tls_cert wants it (not on a Unix socket) */
+    const char *tls_ca;      /* file of the authorities whose certificates are trusted; NULL: those of the system */
+    const char *tls_cert;    /* file of the certificate that this client shows, and of its key; NULL: none */
+    const char *tls_key;
+    bool resume; /* keep what has not been answered, for libaoi_resume() */
     struct libaoi_handlers handlers;
 };
 

@@ -82,7 +82,7 @@ uint64_t libaoi_send(struct libaoi *c)
 {
     if (!c->batch.commands.n) return 0;
     batch_close(c);
-    return c->failed ? 0 : c->seq;
+    return c->failed && !c->keeps ? 0 : c->seq;
 }
 
 /* One more command; the frame begun is sent first if it is another space's or has no room for so many bytes. */

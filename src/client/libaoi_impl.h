@@ -8,6 +8,7 @@
 #include "client/libaoi.h"
 #include "client/libaoi_batch.h"
 #include "client/libaoi_mirror.h"
+#include "client/libaoi_tls.h"
 #include "wire/codec.h"
 
 struct libaoi {
@@ -22,6 +23,8 @@ struct libaoi {
     char error[320];
 
     char address[300], client_name[100];
+    char *token;            /* or NULL */
+    struct libaoi_tls *tls; /* NULL: none */
     uint8_t resume_token[32];
     size_t resume_token_len;
     bool resumed; /* the last Welcome says so */

@@ -165,7 +165,7 @@ static int check_order(struct libaoi_mirror_view *w, const struct libaoi_delta *
         if (d->full != w->full) return violation(v, "parts of one delta disagree about being full");
         if (d->closed) return violation(v, "closed in the middle of a delta");
     } else {
-        bool jump = (!w->pub.seq || w->lapsed) && (d->full || d->closed) && d->seq > w->pub.seq;
+        bool jump = (!w->pub.seq || w->lapsed) && (d->full || d->closed) && d->seq > 0;
         if (d->part) return violation(v, "a delta begins with part 0");
         if (w->lapsed ? !jump : d->seq != w->pub.seq + 1 && !jump) return violation(v, "expected delta %llu", (unsigned long long)w->pub.seq + 1);
         if (!d->closed && d->flush <= w->pub.flush)

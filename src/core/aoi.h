@@ -265,6 +265,8 @@ struct aoi_player_settings {
 };
 /* Opens a player or replaces the settings of one's own. AOI_EINVAL, AOI_ELIMIT. */
 int aoi_player_open(struct aoi_space *space, aoi_owner owner, uint64_t player, const struct aoi_player_settings *settings);
+/* Whose it is; 0: there is no such player, or it is the configuration's. */
+aoi_owner aoi_player_owner(const struct aoi_space *space, uint64_t player);
 /* It stays the owner's until somebody takes it over. to 0: anybody. */
 int aoi_player_release(struct aoi_space *space, aoi_owner owner, uint64_t player, aoi_owner to);
 /* HIDE or SHOW an entity, known or not, to this player; NONE ends it. AOI_ELIMIT. */

@@ -31,8 +31,10 @@ static const double class_limit[AOI__CLASSES] = {1, 8, 64, 512, 4096, 32768, INF
 /* Where one marker in so many moves, all are sorted anew: to move one by itself takes about so many times longer. */
 #define MANY 16
 
+/* So many new watches do not wait for the flush: each takes some microseconds. */
+#define FRESH 4096
 /* A set is fetched into the cache so many watches before its turn. It takes 10 % off a flush. */
-#define AHEAD 4
+#define AHEAD 8
 
 static const struct aoi__area no_area = {.lo = {UINT32_MAX}, .class = {NO_CLASS, NO_CLASS, NO_CLASS}};
 static const uint32_t nowhere[3] = {0}; /* in no box: below -infinity */
@@ -44,9 +46,8 @@ static void order(uint32_t dims, const float from[3], uint32_t to[3])
 
 static bool contains(const struct aoi__area *area, const uint32_t *p, uint32_t dims)
 {
-    bool in = true;
-    for (uint32_t a = 0; a < dims; a++) in &= (area->lo[a] <= p[a]) & (p[a] <= area->hi[a]);
-    return in;
+    bool in = (area->lo[0] <= p[0]) & (p[0] <= area->hi[0]) & (area->lo[1] <= p[1]) & (p[1] <= area->hi[1]);
+    return dims == 2 ? in : in & (area->lo[2] <= p[2]) & (p[2] <= area->hi[2]);
 }
 
 /* First axis on which p is out of the area; dims: it is in. */
@@ -273,13 +274,16 @@ static bool watch_jump(struct aoi__crosslist *x, uint32_t watch, const struct ao
         if (!contains(area, aoi__at(x, set->id[i]), x->dims)) aoi__pairs_remove_at(&x->pairs, AOI__WATCH, watch, i);
     uint32_t kept = set->n;
     const uint64_t *m;
+    uint32_t slot[AOI__CHUNK];
     for (uint32_t n; (m = aoi__axis_next(&x->place[axis], &range, &n)) != NULL;) {
+        uint32_t k = 0;
         x->work += n;
-        for (uint32_t i = 0; i < n; i++) {
-            uint32_t slot = m[i] & AOI__WHOSE;
-            const uint32_t *p = aoi__at(x, slot);
-            if (contains(area, p, x->dims) && !contains(old, p, x->dims) && slot != area->slot) aoi__pairs_add(&x->pairs, watch, slot);
+        for (uint32_t i = 0; i < n; i++) { /* most are out, some are in: no guess to go wrong */
+            slot[k] = m[i] & AOI__WHOSE;
+            k += contains(area, aoi__at(x, slot[k]), x->dims);
         }
+        for (uint32_t i = 0; i < k; i++)
+            if (slot[i] != area->slot && !contains(old, aoi__at(x, slot[i]), x->dims)) aoi__pairs_add(&x->pairs, watch, slot[i]);
     }
     return kept < before || set->n > kept;
 }
@@ -340,23 +344,70 @@ static bool watch_update(struct aoi__crosslist *x, uint32_t watch, const struct 
     return changed;
 }
 
-void aoi__watch_settle(struct aoi__crosslist *x, uint32_t watch)
+/* The boundaries of a watch go where the space wants them; its set is to follow. What it was before. */
+static struct aoi__area area_settle(struct aoi__crosslist *x, uint32_t watch)
 {
     struct aoi__area old = x->area.at[watch], area = x->want.at[watch];
-    if (area.active == old.active && memcmp(area.lo, old.lo, sizeof area.lo) == 0 && memcmp(area.hi, old.hi, sizeof area.hi) == 0) return;
     for (uint32_t a = 0; a < x->dims; a++) bounds_move(x, watch, a, &old, &area);
     x->area.at[watch] = area;
     x->active.at[watch / 64] |= (uint64_t)1 << watch % 64;
-    if (watch_update(x, watch, &old, &area)) aoi__mark(x, watch);
+    return old;
 }
 
-/* Those of reshaped that have no markers yet, or would change the lists that they stand in. */
+void aoi__watch_settle(struct aoi__crosslist *x, uint32_t watch)
+{
+    const struct aoi__area *area = &x->area.at[watch], *want = &x->want.at[watch];
+    if (area->active == want->active && memcmp(area->lo, want->lo, sizeof area->lo) == 0 && memcmp(area->hi, want->hi, sizeof area->hi) == 0) return;
+    struct aoi__area old = area_settle(x, watch);
+    if (watch_update(x, watch, &old, area)) aoi__mark(x, watch);
+}
+
+/* A watch that has markers would change the lists in which they stand. */
 static bool changes_class(const struct aoi__crosslist *x, uint32_t watch)
 {
     const struct aoi__area *area = &x->area.at[watch], *want = &x->want.at[watch];
     for (uint32_t a = 0; a < x->dims; a++)
-        if (!area->active || class_for(aoi__area_length(want, a), area->class[a]) != area->class[a]) return want->active;
+        if (area->active && class_for(aoi__area_length(want, a), area->class[a]) != area->class[a]) return true;
     return false;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Lists in mixed those of reshaped that have no markers yet, each once, in order along an axis: then many find what they look at in the cache. */
+static void list_fresh(struct aoi__crosslist *x)
+{
+    uint32_t n = 0;
+    x->mixed.n = 0;
+    for (uint32_t i = 0; i < x->reshaped.n; i++) {
+        uint32_t watch = x->reshaped.at[i];
+        if (!x->area.at[watch].active && x->want.at[watch].active) *array_add(&x->mixed) = aoi__marker(x->want.at[watch].lo[0], watch);
+    }
+    if (x->mixed.n > 1) qsort(x->mixed.at, x->mixed.n, sizeof *x->mixed.at, ascending);
+    for (uint32_t i = 0; i < x->mixed.n; i++)
+        if (i == 0 || x->mixed.at[i] != x->mixed.at[n - 1]) x->mixed.at[n++] = x->mixed.at[i];
+    x->mixed.n = n;
+    x->fresh = 0;
+}
+
+/* Those get markers, and their sets. */
+static void settle_fresh(struct aoi__crosslist *x)
+{
+    uint32_t axis = 0;
+    uint64_t slab;
+    list_fresh(x);
+    uint32_t n = x->mixed.n;
+    if (n == 0) return;
+    best_slab(x, &x->want.at[(uint32_t)x->mixed.at[n / 2]], &axis, &slab);
+    if (n * slab <= 4 * (uint64_t)x->place[0].n) { /* columns would take longer than they save */
+        for (uint32_t i = 0; i < n; i++) aoi__watch_settle(x, (uint32_t)x->mixed.at[i]);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) area_settle(x, (uint32_t)x->mixed.at[i]);
+    aoi__fill(x, axis, x->mixed.at, n);
 }
 
 /* Everything comes to where the space wants it. */
@@ -366,12 +417,11 @@ static void settle(struct aoi__crosslist *x)
     if (moves == 0) return;
     for (uint32_t c = 0; c < AOI__CLASSES; c++) markers += x->bound[0][c].n;
     bool sweep = moves > markers / MANY;
+    settle_fresh(x);
     for (uint32_t i = 0; i < x->reshaped.n; i++)
         if (!sweep || changes_class(x, x->reshaped.at[i])) aoi__watch_settle(x, x->reshaped.at[i]);
-    if (sweep)
-        aoi__sweep(x);
-    else
-        for (uint32_t i = 0; i < x->moved.n; i++) aoi__slot_settle(x, x->moved.at[i]);
+    for (uint32_t i = 0; i < x->moved.n && !sweep; i++) aoi__slot_settle(x, x->moved.at[i]);
+    if (sweep) aoi__sweep(x);
     x->moved.n = x->reshaped.n = 0;
 }
 
@@ -436,6 +486,7 @@ static void crosslist_watch_set(struct aoi_space *space, uint32_t watch)
     order(x->dims, w->hi, want->hi);
     for (uint32_t a = 0; a < x->dims; a++) CHECK(want->lo[a] <= want->hi[a]);
     *array_add(&x->reshaped) = watch;
+    if (!x->area.at[watch].active && ++x->fresh == FRESH) settle_fresh(x);
     if (x->reshaped.n > 2 * x->area.n) settle(x);
 }
 
@@ -465,9 +516,8 @@ static void crosslist_gather(struct aoi_space *space, uint32_t watch, uint32_t m
     if (watch >= x->area.n) return;
     const struct aoi__list *set = &x->pairs.of[AOI__WATCH][watch];
     if (watch + AHEAD < x->area.n) { /* mostly they are read in order: what it will take then is fetched now */
-        const char *later = (const char *)set[AHEAD].id;
-        __builtin_prefetch(later);
-        __builtin_prefetch(later + 64);
+        const struct aoi__list *later = set + AHEAD;
+        for (uint32_t i = 0; i < later->n && i < 48; i += 16) __builtin_prefetch(later->id + i);
     }
     if (set->n == 0) return;
     array_reserve(out, (size_t)out->n + set->n);
@@ -551,18 +601,21 @@ static void ask_watches(struct aoi_space *space, struct aoi__crosslist *x)
     }
 }
 
+/* Whether it takes less to ask the watches: either way looks at the pairs of the share, of the entities or of the watches, that is asked. */
+static bool few_quiet(const struct aoi__crosslist *x)
+{
+    uint64_t quiet = 0, watches = 0;
+    if (x->changed.n <= x->place[0].n / MANY) return false;
+    for (uint32_t c = 0; c < AOI__CLASSES; c++) watches += x->bound[0][c].n / 2;
+    for (uint32_t i = 0; i < x->active.n; i++) quiet += (uint64_t)__builtin_popcountll(x->active.at[i] & ~x->marked.at[i]);
+    return x->changed.n * watches > quiet * x->place[0].n;
+}
+
 static void crosslist_resolve(struct aoi_space *space)
 {
     struct aoi__crosslist *x = space->index;
     settle(x);
-    uint64_t quiet = 0, watches = x->bound[0][0].n;
-    for (uint32_t c = 1; c < AOI__CLASSES; c++) watches += x->bound[0][c].n;
-    for (uint32_t i = 0; i < x->active.n; i++) quiet += (uint64_t)__builtin_popcountll(x->active.at[i] & ~x->marked.at[i]);
-    /* either way looks at the pairs of that share, of the entities or of the watches, that it asks */
-    if (x->changed.n * watches > 2 * quiet * x->place[0].n)
-        ask_watches(space, x);
-    else
-        ask_changed(space, x);
+    (few_quiet(x) ? ask_watches : ask_changed)(space, x);
     for (uint32_t i = 0; i < x->changed.n; i++) x->layers.at[x->changed.at[i]] = 0;
     x->changed.n = 0;
     for (uint32_t i = 0; i < x->marked.n; i++) {

@@ -1,4 +1,4 @@
-/* crosslist.h: the inside of the cross-list, shared by crosslist.c and sweep.c. */
+/* crosslist.h: the inside of the cross-list, shared by crosslist.c, sweep.c and fill.c. */
 #ifndef AOI_CORE_CROSSLIST_H
 #define AOI_CORE_CROSSLIST_H
 
@@ -45,23 +45,26 @@ struct aoi__crosslist {
     double reach[3][AOI__CLASSES];           /* no box of the class is longer; grows until the class is empty */
     struct aoi__pairs pairs;                 /* (w, t) is there iff w is active, t is there, not w's own, and in the box */
 
-    /* What stands on the axes and decides the pairs, and what the space told last. They differ for some of moved and of reshaped, for nothing else. */
+    /* What stands on the axes and decides the pairs, and what the space told last. They differ for some of moved and reshaped, for nothing else. */
     uint32_t *at, *to;                  /* by slot, dims each: its place. Of a slot that is not there: anything */
     uint32_t at_cap, to_cap;            /* in slots */
     aoi__slots extra;                   /* by slot, where the space has that word: what it was when it was moved last */
     ARRAY(struct aoi__area) area, want; /* by watch; classes are those of area */
     aoi__slots moved, reshaped;         /* slots; watches. Some perhaps twice, or gone since */
+    uint32_t fresh;                     /* so many of reshaped, at most, have no markers yet */
 
     /* Until the next resolve(). */
     ARRAY(uint64_t) active, marked; /* bitmaps by watch: area[w].active; to be looked at */
     ARRAY(uint32_t) layers;         /* by slot: layers that it has or had, if it has changed; else 0 */
     aoi__slots changed;             /* the slots of which that is not 0 */
 
-    /* Scratch of sweep.c. */
+    /* Scratch of sweep.c and fill.c. */
     struct aoi__flat places, bounds[AOI__CLASSES];
     ARRAY(uint64_t) mixed;
     ARRAY(struct aoi__met) met;
     aoi__slots far;
+    ARRAY(float) columns;
+    aoi__slots column_slot;
 
     uint64_t work; /* markers and pairs that were looked at so far: what the tests count */
 };
@@ -86,6 +89,10 @@ void aoi__slot_settle(struct aoi__crosslist *x, uint32_t slot);
 void aoi__watch_settle(struct aoi__crosslist *x, uint32_t watch);
 /* Length of a box on an axis, rounded. */
 double aoi__area_length(const struct aoi__area *area, uint32_t a);
+
+/* fill.c: the sets of n watches, by the lower halves of watches[], that have their boundaries on the axes but nothing in their sets yet. Any axis
+ * will do, but one on which few places stand in such a box does it faster. */
+void aoi__fill(struct aoi__crosslist *x, uint32_t axis, const uint64_t *watches, uint32_t n);
 
 /* sweep.c: likewise all of moved and reshaped at once. None of reshaped is to change its class. */
 void aoi__sweep(struct aoi__crosslist *x);

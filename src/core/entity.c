@@ -386,7 +386,7 @@ static void set_report(struct aoi_space *space, uint32_t slot, bool report)
 {
     struct aoi__cold *c = &space->cold[slot];
     if (report == ((c->flags & AOI__REPORT) != 0)) return;
-    c->flags = (c->flags & ~(uint32_t)(AOI__REPORT | AOI__OBSERVED)) | (report ? AOI__REPORT : 0);
+    c->flags = (c->flags & ~(uint32_t)(AOI__REPORT | AOI__OBSERVED | AOI__RESTATE)) | (report ? AOI__REPORT : 0);
     space->away_stale = true; /* it was not counted there */
     if (report) aoi__observe_check(space, slot);
 }

@@ -131,7 +131,7 @@ static void check_player(struct aoi_oracle *oracle, const struct aoi_space *spac
     uint32_t max_view = p->set.max_view != 0 ? p->set.max_view : space->set.max_view;
     bool waits = space->dirty.at[player / 64] >> player % 64 & 1;
     struct rules r = {.space = space, .p = p, .oracle = oracle};
-    if (p->skipped || p->full) {
+    if (p->skipped || p->full || p->away) {
         out->left_out++; /* what it holds is of an earlier flush, and the world went on */
         return;
     }

@@ -228,6 +228,12 @@ int aoi_player_open(struct aoi_space *space, aoi_owner owner, uint64_t player, c
     return AOI_OK;
 }
 
+aoi_owner aoi_player_owner(const struct aoi_space *space, uint64_t player)
+{
+    uint32_t p = player == 0 ? IDMAP_NONE : idmap_get(&space->player_map, player);
+    return p == IDMAP_NONE ? 0 : space->players.at[p].owner;
+}
+
 int aoi_player_release(struct aoi_space *space, aoi_owner owner, uint64_t player, aoi_owner to)
 {
     uint32_t p;

@@ -7,7 +7,7 @@
 
 #include "server/version.h"
 
-enum { CONFIG = 'c', HELP = 'h', VERSION = 'v', CHECK_CONFIG = 256, LISTEN, PORT_FILE, SET, PRINT_OPTIONS };
+enum { CONFIG = 'c', HELP = 'h', VERSION = 'v', CHECK_CONFIG = 256, LISTEN, PORT_FILE, SET, PRINT_OPTIONS, REPLAY, INDEX };
 
 static const struct option flags[] = {
     {"config", required_argument, NULL, CONFIG},
@@ -15,6 +15,8 @@ static const struct option flags[] = {
     {"listen", required_argument, NULL, LISTEN},
     {"port-file", required_argument, NULL, PORT_FILE},
     {"set", required_argument, NULL, SET},
+    {"replay", required_argument, NULL, REPLAY},
+    {"index", required_argument, NULL, INDEX},
     {"version", no_argument, NULL, VERSION},
     {"help", no_argument, NULL, HELP},
     {"print-options", no_argument, NULL, PRINT_OPTIONS}, /* for scripts, and thus not in the help */
@@ -31,6 +33,8 @@ static void print_help(void)
          "  --listen HOST:PORT   short for --set listen=HOST:PORT; port 0: the kernel chooses\n"
          "  --port-file FILE     write the port that is listened on into FILE, once it is\n"
          "  --check-config       look for faults in the configuration, and exit\n"
+         "  --replay FILE        replay a recording (see the option record), print a digest of what players are told, and exit\n"
+         "  --index grid|crosslist   with --replay: by this index, whatever the spaces say; the digest is the same\n"
          "  -v, --version        print the version, and exit\n"
          "  -h, --help           print this, and exit\n"
          "\n"
@@ -50,6 +54,12 @@ static int override(int flag, const char *value, struct args *args, struct confi
         snprintf(assignment, sizeof assignment, "listen=%s", value);
         if (config_set(config, assignment, why) == 0) return 0;
         snprintf(err, CONFIG_ERROR_MAX, "--listen: %.400s", why);
+        return -1;
+    case REPLAY: args->replay = value; return 0;
+    case INDEX:
+        args->replay_index = strcmp(value, "grid") == 0 ? AOI_INDEX_GRID : strcmp(value, "crosslist") == 0 ? AOI_INDEX_CROSSLIST : 0;
+        if (args->replay_index != 0) return 0;
+        snprintf(err, CONFIG_ERROR_MAX, "--index %.100s: must be grid or crosslist", value);
         return -1;
     case PORT_FILE: args->port_file = value; return 0;
     case CHECK_CONFIG: args->check_only = true; return 0;

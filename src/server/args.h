@@ -8,6 +8,8 @@
 
 struct args {
     const char *port_file; /* NULL: none */
+    const char *replay;    /* a recording to be replayed; NULL: none */
+    uint32_t replay_index; /* enum aoi_index; 0: as recorded */
     bool check_only;       /* --check-config */
     bool done;             /* --help and the like: everything is said */
 };

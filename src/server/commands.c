@@ -262,30 +262,51 @@ static void flush(struct batch *batch, const struct codec_command *command)
 static const struct {
     command_handler *run;
     enum role least;
+    uint16_t keeps; /* bytes that it makes the daemon hold beside what it carries, about; 0: none */
     bool spaceless; /* does not need the space to be there */
 } commands[CODEC_COMMANDS] = {
-    [CODEC_CREATE_SPACE] = {create_space, ROLE_WRITER, true},
-    [CODEC_DESTROY_SPACE] = {destroy_space, ROLE_WRITER, false},
-    [CODEC_ADD_ENTITY] = {add_entity, ROLE_WRITER, false},
-    [CODEC_MOVE_ENTITIES] = {move_entities, ROLE_WRITER, false},
-    [CODEC_REMOVE_ENTITIES] = {remove_entities, ROLE_WRITER, false},
-    [CODEC_SET_RADIUS] = {set_radius, ROLE_WRITER, false},
-    [CODEC_SET_LAYERS] = {set_layers, ROLE_WRITER, false},
-    [CODEC_SET_PAYLOAD] = {set_payload, ROLE_WRITER, false},
-    [CODEC_OPEN_PLAYER] = {open_player, ROLE_READER, false},
-    [CODEC_CLOSE_PLAYER] = {close_player, ROLE_READER, false},
-    [CODEC_SUBSCRIBE] = {subscribe, ROLE_READER, false},
-    [CODEC_UNSUBSCRIBE] = {unsubscribe, ROLE_READER, false},
-    [CODEC_SET_VIEWPORT] = {set_viewport, ROLE_READER, false},
-    [CODEC_CLEAR_VIEWPORT] = {clear_viewport, ROLE_READER, false},
-    [CODEC_FLUSH] = {flush, ROLE_WRITER, false},
-    [CODEC_SET_SPACE] = {set_space, ROLE_WRITER, false},
-    [CODEC_SET_APPEAL] = {set_appeal, ROLE_WRITER, false},
-    [CODEC_SET_PRIORITY] = {set_priority, ROLE_WRITER, false},
-    [CODEC_RELEASE] = {release, ROLE_READER, false},
-    [CODEC_OVERRIDE] = {override, ROLE_READER, false},
-    [CODEC_PUBLISH] = {publish, ROLE_WRITER, false},
+    [CODEC_CREATE_SPACE] = {create_space, ROLE_WRITER, 4096, true},
+    [CODEC_DESTROY_SPACE] = {destroy_space, ROLE_WRITER, 0, false},
+    [CODEC_ADD_ENTITY] = {add_entity, ROLE_WRITER, 256, false},
+    [CODEC_MOVE_ENTITIES] = {move_entities, ROLE_WRITER, 0, false},
+    [CODEC_REMOVE_ENTITIES] = {remove_entities, ROLE_WRITER, 0, false},
+    [CODEC_SET_RADIUS] = {set_radius, ROLE_WRITER, 0, false},
+    [CODEC_SET_LAYERS] = {set_layers, ROLE_WRITER, 0, false},
+    [CODEC_SET_PAYLOAD] = {set_payload, ROLE_WRITER, 16, false},
+    [CODEC_OPEN_PLAYER] = {open_player, ROLE_READER, 512, false},
+    [CODEC_CLOSE_PLAYER] = {close_player, ROLE_READER, 0, false},
+    [CODEC_SUBSCRIBE] = {subscribe, ROLE_READER, 256, false},
+    [CODEC_UNSUBSCRIBE] = {unsubscribe, ROLE_READER, 0, false},
+    [CODEC_SET_VIEWPORT] = {set_viewport, ROLE_READER, 256, false},
+    [CODEC_CLEAR_VIEWPORT] = {clear_viewport, ROLE_READER, 0, false},
+    [CODEC_FLUSH] = {flush, ROLE_WRITER, 0, false},
+    [CODEC_SET_SPACE] = {set_space, ROLE_WRITER, 0, false},
+    [CODEC_SET_APPEAL] = {set_appeal, ROLE_WRITER, 0, false},
+    [CODEC_SET_PRIORITY] = {set_priority, ROLE_WRITER, 0, false},
+    [CODEC_RELEASE] = {release, ROLE_READER, 0, false},
+    [CODEC_OVERRIDE] = {override, ROLE_READER, 64, false},
+    [CODEC_PUBLISH] = {publish, ROLE_WRITER, 64, false},
 };
+
+static uint64_t keeps(const struct codec_command *command)
+{
+    uint64_t bytes = commands[command->kind].keeps;
+    switch (command->kind) {
+    case CODEC_ADD_ENTITY: return command->u.add_entity.mode == AOI_ADD_ADOPT ? 0 : bytes + command->u.add_entity.entity.payload_len;
+    case CODEC_SET_PAYLOAD: return command->u.set_payload.payload_len > 0 ? bytes + command->u.set_payload.payload_len : 0;
+    case CODEC_OPEN_PLAYER: return command->u.open_player.settings.take_over ? 0 : bytes;
+    case CODEC_OVERRIDE: return command->u.override.kind == AOI_OVERRIDE_NONE ? 0 : bytes;
+    case CODEC_PUBLISH: return bytes + command->u.publish.message_len;
+    default: return bytes;
+    }
+}
+
+/* Whether what the command adds still fits in max_memory_bytes. */
+static bool fits(const struct batch *batch, const struct codec_command *command)
+{
+    uint64_t bytes = keeps(command);
+    return bytes == 0 || budget_admit(batch->dispatch->budget, bytes);
+}
 
 static void run_command(struct batch *batch, const struct codec_command *command)
 {
@@ -297,6 +318,8 @@ static void run_command(struct batch *batch, const struct codec_command *command
         refuse(batch, 0, CODEC_INVALID_ARGUMENT, "the space id is 0");
     else if (batch->space == NULL && !commands[command->kind].spaceless)
         refuse(batch, batch->space_id, CODEC_UNKNOWN_SPACE, dispatch_text(CODEC_UNKNOWN_SPACE));
+    else if (!fits(batch, command))
+        refuse(batch, 0, CODEC_LIMIT_EXCEEDED, "max_memory_bytes is reached: remove something first");
     else
         commands[command->kind].run(batch, command);
 }

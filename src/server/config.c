@@ -38,7 +38,7 @@ typedef int parse_fn(const struct option *option, const char *text, void *field,
 struct option {
     const char *section, *name;
     parse_fn *parse;
-    size_t offset; /* in struct config, or in struct config_space for the section "space" */
+    size_t offset, size; /* of the field, in struct config, or in struct config_space for the section "space" */
     const char *fallback;
     double min, max;
     const char *help;
@@ -278,8 +278,7 @@ static int address_of(const char *text, struct sockaddr_storage *out, char *err)
 
 static int parse_listen(const struct option *option, const char *text, void *field, char *err)
 {
-    (void)option;
-    struct config *config = field;
+    struct config *config = (struct config *)(void *)((char *)field - option->offset);
     if (address_of(text, &config->address, err) != 0) return -1;
     snprintf(config->listen, sizeof config->listen, "%s", text);
     return 0;
@@ -287,8 +286,7 @@ static int parse_listen(const struct option *option, const char *text, void *fie
 
 static int parse_http_listen(const struct option *option, const char *text, void *field, char *err)
 {
-    (void)option;
-    struct config *config = field;
+    struct config *config = (struct config *)(void *)((char *)field - option->offset);
     if (address_of(text, &config->http_address, err) != 0) return -1;
     snprintf(config->http_listen, sizeof config->http_listen, "%s", text);
     return 0;
@@ -296,11 +294,11 @@ static int parse_http_listen(const struct option *option, const char *text, void
 
 /* ------------------------------------------------------------------------------------------------------------- the table */
 
-#define AT(field) offsetof(struct config, field)
-#define SPACE_AT(field) offsetof(struct config_space, field)
+#define AT(field) offsetof(struct config, field), sizeof(((struct config *)NULL)->field)
+#define SPACE_AT(field) offsetof(struct config_space, field), sizeof(((struct config_space *)NULL)->field)
 
 static const struct option options[] = {
-    {"server", "listen", parse_listen, 0, "127.0.0.1:2643", 0, 0,
+    {"server", "listen", parse_listen, AT(listen), "127.0.0.1:2643", 0, 0,
      "Address and port; port 0: the kernel chooses one. Without tokens_file only a loopback address is taken. none: no TCP."},
     {"server", "unix_socket", parse_path, AT(unix_socket), "", 0, 0, "Path of a Unix socket to listen on as well. None: no such socket."},
     {"server", "unix_mode", parse_mode, AT(unix_mode), "0660", 0, 0777, "Who may open the socket: its mode, in octal."},
@@ -311,10 +309,11 @@ static const struct option options[] = {
     {"server", "tls_cert", parse_path, AT(tls_cert), "", 0, 0, "The daemon's certificate and its chain, in PEM: TCP connections speak TLS then."},
     {"server", "tls_key", parse_path, AT(tls_key), "", 0, 0, "Its private key, in PEM, without a passphrase."},
     {"server", "tls_client_ca", parse_path, AT(tls_client_ca), "", 0, 0, "Clients must have a certificate of one of these authorities, in PEM."},
-    {"server", "http_listen", parse_http_listen, 0, "127.0.0.1:2644", 0, 0,
+    {"server", "http_listen", parse_http_listen, AT(http_listen), "127.0.0.1:2644", 0, 0,
      "Address and port of the pages for monitoring: /metrics, /healthz, /readyz, /spaces. none: no HTTP."},
     {"server", "oracle_players", parse_count, AT(oracle_players), "1", 0, 1000,
      "Views compared with brute force after each flush, as far as 1 % of the time allows; 0: none."},
+    {"server", "record", parse_path, AT(record), "", 0, 0, "A file in which all input is kept, for aoid --replay. None: nothing is recorded."},
     {"server", "log_level", parse_level, AT(log_level), "info", 0, 0, "error, warn, info or debug; one line an event, to stderr."},
     {"server", "hello_timeout_ms", parse_count, AT(hello_timeout_ms), "2000", 1, DAY_MS, "A connection must have sent its Hello by then."},
     {"server", "frame_timeout_ms", parse_count, AT(frame_timeout_ms), "10000", 1, DAY_MS, "From the first byte of a frame to its last."},
@@ -327,6 +326,8 @@ static const struct option options[] = {
      "Sessions, those included that have lost their connection and whose lease runs."},
     {"limits", "max_lease_ms", parse_count, AT(max_lease_ms), "300000", 0, DAY_MS,
      "The longest lease, for which a session outlives its connection; 0: it ends with it."},
+    {"limits", "max_memory_bytes", parse_bytes, AT(max_memory_bytes), "0", 0, 1024 * 1024 * MIB,
+     "Over so much memory in all, what would add to it is refused and enters wait; 0: no limit."},
     {"limits", "max_frame_bytes", parse_bytes, AT(max_frame_bytes), "1MiB", 8 * KIB, 64 * MIB, "The largest frame in either direction."},
     {"limits", "max_spaces", parse_count, AT(max_spaces), "65536", 1, 1e7, "Spaces of the daemon."},
     {"limits", "max_entities", parse_count, AT(max_entities), "1000000", 1, 1e8, "Entities of a space."},
@@ -392,6 +393,7 @@ static const struct option *find(const char *section, const char *name)
 static int assign(const struct option *option, const char *text, void *base, char *err)
 {
     char why[CONFIG_ERROR_MAX];
+    if (!is_space(option)) memset((char *)base + option->offset, 0, option->size); /* so that equal values are equal bytes */
     if (option->parse(option, text, (char *)base + option->offset, why) == 0) return 0;
     const char *hint = strstr(text, " #") != NULL ? "; a comment behind a value begins with ` ;`" : "";
     return fail(err, "%s = %.80s: %.200s%s", option->name, text, why, hint);
@@ -624,6 +626,64 @@ int config_check(struct config *config, char *err)
     for (uint32_t i = 0; i < config->spaces.n; i++)
         if (check_space(config, i, err) != 0) return -1;
     return 0;
+}
+
+struct aoi_limits config_limits(const struct config *config)
+{
+    return (struct aoi_limits){.max_spaces = config->max_spaces,
+                               .max_entities = config->max_entities,
+                               .max_players = config->max_players,
+                               .max_units = config->max_units,
+                               .max_payload = config->max_payload,
+                               .max_radius = config->max_radius,
+                               .max_overrides = config->max_overrides,
+                               .max_message = config->max_message,
+                               .max_messages = config->max_messages_per_flush};
+}
+
+/* ------------------------------------------------------------------------------------------------------------- changes at run time */
+
+/* Those that may change while the daemon runs. */
+static const char *const live[] = {"unix_allow_uids",  "unix_allow_gids",  "tokens_file",     "tls_cert",         "tls_key",
+                                   "tls_client_ca",    "oracle_players",   "log_level",       "hello_timeout_ms", "frame_timeout_ms",
+                                   "idle_timeout_ms",  "drain_timeout_ms", "max_connections", "max_sessions",     "max_lease_ms",
+                                   "max_memory_bytes", "query_page",       "out_soft_bytes",  "out_hard_bytes",   "out_soft_ms"};
+
+static bool is_live(const struct option *option)
+{
+    for (size_t i = 0; i < sizeof live / sizeof *live; i++)
+        if (strcmp(live[i], option->name) == 0) return true;
+    return false;
+}
+
+static void list_name(char list[CONFIG_ERROR_MAX], const char *name)
+{
+    size_t len = strlen(list);
+    snprintf(list + len, CONFIG_ERROR_MAX - len, "%s%s", len > 0 ? "," : "", name);
+}
+
+void config_take(struct config *running, const struct config *fresh, char changed[CONFIG_ERROR_MAX], char restart[CONFIG_ERROR_MAX])
+{
+    changed[0] = restart[0] = '\0';
+    for (size_t i = 0; i < OPTIONS; i++) {
+        const struct option *option = &options[i];
+        if (is_space(option)) continue;
+        char *to = (char *)running + option->offset;
+        const char *from = (const char *)fresh + option->offset;
+        if (memcmp(to, from, option->size) == 0) continue; /* exact: assign() fills with zeros first */
+        if (is_live(option)) memcpy(to, from, option->size);
+        list_name(is_live(option) ? changed : restart, option->name);
+    }
+}
+
+void config_take_spaces(struct config *running, struct config *fresh)
+{
+    array_clear(&running->spaces);
+    running->spaces.at = fresh->spaces.at;
+    running->spaces.n = fresh->spaces.n;
+    running->spaces.cap = fresh->spaces.cap;
+    fresh->spaces.at = NULL;
+    fresh->spaces.n = fresh->spaces.cap = 0;
 }
 
 void config_print_help(FILE *out)

@@ -39,10 +39,12 @@ struct config {
     char tls_cert[CONFIG_PATH_MAX], tls_key[CONFIG_PATH_MAX], tls_client_ca[CONFIG_PATH_MAX];
     char http_listen[64];                 /* as given */
     struct sockaddr_storage http_address; /* family 0: none */
+    char record[CONFIG_PATH_MAX];         /* "": nothing is recorded */
     uint32_t log_level;                   /* enum log_level */
     uint32_t oracle_players;              /* checked after each flush */
     uint32_t hello_timeout_ms, frame_timeout_ms, idle_timeout_ms, drain_timeout_ms;
     /* [limits] */
+    uint64_t max_memory_bytes; /* 0: no limit */
     uint64_t max_frame_bytes, out_soft_bytes, out_hard_bytes;
     uint32_t out_soft_ms, max_connections, max_sessions, max_lease_ms, query_page;
     uint32_t max_spaces, max_entities, max_players, max_units, max_overrides, max_payload, max_message, max_messages_per_flush;
@@ -60,8 +62,15 @@ int config_load(struct config *config, const char *path, char *err);
 int config_read(struct config *config, FILE *file, const char *path, char *err);
 /* One "name=value"; the name may be preceded by its section and a dot ("limits.query_page", "space.7.flush_ms"). 0, or -1 with err. */
 int config_set(struct config *config, const char *assignment, char *err);
+struct aoi_limits config_limits(const struct config *config); /* for the core */
 /* What only holds between options; to be called when all are set. 0, or -1 with err. */
 int config_check(struct config *config, char *err);
+
+/* The configuration was read anew, and is fine: copies what may change while the daemon runs. Lists the names of what was changed so, and of what differs but needs
+ * a restart (with commas; "": none). Spaces are not looked at. */
+void config_take(struct config *running, const struct config *fresh, char changed[CONFIG_ERROR_MAX], char restart[CONFIG_ERROR_MAX]);
+
+void config_take_spaces(struct config *running, struct config *fresh); /* fresh's become running's */
 
 /* Whether an address, of either family, can only be reached from this machine. */
 bool config_is_loopback(const struct sockaddr_storage *address);

@@ -1,4 +1,5 @@
 /* conn.c: one connection: its input in fair portions, its clocks, and the end of its socket. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,11 +12,13 @@
 /* A closing socket gets so long to take its last bytes, and its peer to see them and to close. */
 #define CLOSE_WAIT_MS 2000
 #define DRAIN_WAIT_MS 250
+/* Who has used less time than that lately goes before others: a ping need not wait for those who flood. */
+#define LIGHT_NS ((uint64_t)1000 * 1000)
 #define RELAX_TICKS 32 /* unused buffers are given back about so often */
 
 enum input {
     INPUT_READING, /* libuv reads */
-    INPUT_WAITING, /* for the next turn; in server->waiting */
+    INPUT_WAITING, /* for the next turn: in server->light or heavy */
     INPUT_PAUSED,  /* until the outbox is no longer full */
     INPUT_HELD     /* its next frame is about conn->held_by, of which a flush is open */
 };
@@ -30,7 +33,9 @@ struct conn {
     struct buf in; /* received, but no whole frame yet, or not its turn */
     enum input input;
     uint64_t held_by;
-    bool waits;       /* in server->waiting, perhaps without still being INPUT_WAITING */
+    uint64_t busy_ns; /* what its frames took lately: halved with each tick */
+    bool waits;       /* in server->light or heavy, perhaps without still being INPUT_WAITING */
+    bool unread;      /* its turn begins by reading: there was something to read, but no time */
     bool refused;     /* over max_connections */
     bool ended;       /* what the session owned is removed */
     bool heard;       /* something came */
@@ -72,7 +77,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
     const struct conn *conn = handle->data;
-    *buf = uv_buf_init(conn->server->scratch, SERVER_READ_BYTES);
+    bool over = conn->session.state != SESSION_CLOSING && server_turn_over(conn->server); /* it is not even read, then */
+    *buf = over ? uv_buf_init(NULL, 0) : uv_buf_init(conn->server->scratch, SERVER_READ_BYTES);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
@@ -82,7 +88,7 @@ static void set_input(struct conn *conn, enum input input)
     struct server *server = conn->server;
     if (input == INPUT_WAITING && !conn->waits) {
         conn->waits = true;
-        server_wait_turn(server, conn);
+        server_wait_turn(server, conn, conn->busy_ns < LIGHT_NS);
     }
     if (input == conn->input) return;
     if (conn->input == INPUT_READING) {
@@ -128,7 +134,8 @@ static bool speaks_http(const uint8_t *data, size_t len)
 static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, bool *more)
 {
     struct session *session = &conn->session;
-    uint64_t end_ns = uv_hrtime() + server_turn_ns(conn->server), out_most = outbox_bytes(&session->out) + TURN_OUT_BYTES;
+    uint64_t began_ns = uv_hrtime(), now_ns = began_ns, end_ns = began_ns + server_turn_ns(conn->server),
+             out_most = outbox_bytes(&session->out) + TURN_OUT_BYTES;
     size_t used = 0;
     conn->held_by = 0;
     while (used < len && session->state != SESSION_CLOSING && (session->state == SESSION_BROKEN || !blocked(conn))) {
@@ -152,11 +159,13 @@ static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, b
             conn->held_by = wait;
         if (wait != 0) break;
         used += frame.header_len + frame.body_len;
-        if (outbox_bytes(&session->out) > out_most || uv_hrtime() > end_ns) {
+        now_ns = uv_hrtime();
+        if (outbox_bytes(&session->out) > out_most || now_ns > end_ns) {
             *more = used < len;
             break;
         }
     }
+    conn->busy_ns += now_ns - began_ns;
     return used;
 }
 
@@ -165,10 +174,7 @@ static void take_input(struct conn *conn, const char *data, size_t len, bool mor
 {
     struct buf *in = &conn->in;
     size_t used = 0;
-    if (data != NULL && server_turn_over(conn->server)) {
-        buf_append(in, data, len);
-        more = true;
-    } else if (data != NULL && buf_len(in) == 0) {
+    if (data != NULL && buf_len(in) == 0) {
         used = apply_frames(conn, (const uint8_t *)data, len, &more);
         buf_append(in, data + used, len - used);
     } else {
@@ -233,7 +239,10 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     struct conn *conn = stream->data;
     struct server *server = conn->server;
     if (n == 0) return;
-    if (n < 0) {
+    if (n == UV_ENOBUFS) {
+        conn->unread = true;
+        set_input(conn, INPUT_WAITING);
+    } else if (n < 0) {
         uv_read_stop(stream);
         conn->peer_closed = true;
         session_close(&server->sessions, &conn->session, n == UV_EOF ? CLOSE_EOF : CLOSE_IO);
@@ -265,11 +274,27 @@ bool conn_let_go(struct conn *conn)
     return true;
 }
 
+/* As libuv would, in the next turn of the loop, where others might be before it again. */
+static void read_now(struct conn *conn)
+{
+    uv_buf_t buf = uv_buf_init(conn->server->scratch, SERVER_READ_BYTES);
+    uv_os_fd_t fd;
+    conn->unread = false;
+    set_input(conn, INPUT_READING);
+    if (conn->session.state == SESSION_CLOSING || uv_fileno(&conn->stream.handle, &fd) != 0) return;
+    ssize_t n = recv(fd, buf.base, buf.len, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    on_read(&conn->stream.stream, n < 0 ? -errno : n == 0 ? UV_EOF : n, &buf);
+}
+
 void conn_turn(struct conn *conn)
 {
     conn->waits = false;
     if (conn->dropped || conn->input != INPUT_WAITING || conn->session.state == SESSION_CLOSING) return;
-    take_input(conn, NULL, 0, false);
+    if (conn->unread)
+        read_now(conn);
+    else
+        take_input(conn, NULL, 0, false);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- output and the end */
@@ -293,23 +318,13 @@ static void on_closed(uv_handle_t *handle)
     free(conn);
 }
 
-static void forget_waiting(struct conn *conn)
-{
-    struct server *server = conn->server;
-    for (uint32_t i = 0; conn->waits && i < server->waiting.n; i++) {
-        if (server->waiting.at[i] != conn) continue;
-        server->waiting.at[i] = NULL;
-        conn->waits = false;
-    }
-}
-
 void conn_drop(struct conn *conn)
 {
     struct server *server = conn->server;
     if (conn->dropped) return;
     CHECK(conn->session.state == SESSION_CLOSING && conn->ended);
     conn->dropped = true;
-    forget_waiting(conn);
+    if (conn->waits) server_forget_turn(server, conn);
     struct conn *last = server->conns.at[server->conns.n - 1];
     last->at = conn->at;
     array_swap_remove(&server->conns, conn->at);
@@ -328,7 +343,7 @@ static void end_session(struct conn *conn)
     if (standing == NULL) return;
     flusher_finish(&server->flusher, NULL);
     if (server->draining || (conn->session.reason != CLOSE_BYE && standing->lease_ms > 0)) {
-        sessions_leave(&server->sessions, standing, now_ms(conn) + standing->lease_ms);
+        sessions_leave(&server->sessions, standing, server->draining ? LEASE_FROZEN : now_ms(conn) + standing->lease_ms);
     } else {
         sessions_end(&server->sessions, standing);
         deliver_waiting(&server->deliver);
@@ -458,7 +473,11 @@ void conn_tick(struct conn *conn)
     const struct config *config = server->config;
     uint64_t clock_ms = server->clock_ms;
     enum close_reason reason = CLOSE_NONE;
-    if (server->ticks % RELAX_TICKS == 0) outbox_relax(&conn->session.out);
+    conn->busy_ns /= 2;
+    if (server->ticks % RELAX_TICKS == 0) {
+        outbox_relax(&conn->session.out);
+        if (conn->session.standing != NULL) notices_forget(&conn->session.standing->notices, flusher_now_ms());
+    }
     if (conn->session.state == SESSION_CLOSING) {
         uint64_t wait_ms = server->draining ? DRAIN_WAIT_MS : CLOSE_WAIT_MS;
         if (conn->ended && uv_now(server->loop) - conn->closing_ms >= wait_ms) conn_drop(conn);

@@ -1,11 +1,9 @@
 /* deliver.c: the core's sink: delta -> owner -> session -> outbox. */
 #include "server/deliver.h"
 
-#include <stdlib.h>
-
 #include "server/flusher.h"
 
-#define KEPT 1024           /* elements; a space of a million players that ends is not paid for ever after */
+#define TOLD_BYTES 16u      /* of an entity in a view, about */
 #define IDS_FRAME_BYTES 64u /* of an Observed or Lost frame beside its ids, at most */
 
 /* The owner's session, if it has a connection that takes something now. */
@@ -16,10 +14,13 @@ static struct session *ready(const struct deliver *deliver, aoi_owner owner)
     return session == NULL || session->state != SESSION_READY || deliver_owes(session) ? NULL : session;
 }
 
+/* Over max_memory_bytes there is room for leaves and updates alone: enters wait. */
 static size_t room(void *ctx, aoi_owner owner)
 {
-    const struct session *session = ready(ctx, owner);
-    return session == NULL ? 0 : outbox_room(&session->out);
+    const struct deliver *deliver = ctx;
+    const struct session *session = ready(deliver, owner);
+    size_t room = session == NULL ? 0 : outbox_room(&session->out);
+    return room > 1 && budget_full(deliver->budget) ? 1 : room;
 }
 
 /* What was put into the outbox, before which there were so many bytes, is complete. */
@@ -51,16 +52,17 @@ static void take_delta(void *ctx, const struct aoi_delta *delta)
     if (!delta->closed) {
         struct session *session = ready(deliver, delta->owner);
         if (session != NULL) send_delta(deliver, session, delta);
+        budget_charge(deliver->budget, delta->enters.n * TOLD_BYTES);
         return;
     }
     struct standing *standing = sessions_of_owner(deliver->sessions, delta->owner);
     if (standing == NULL) return;
-    *array_add(&standing->closed) = (struct owed_closed){.space = delta->space,
-                                                         .player = delta->player,
-                                                         .seq = delta->seq,
-                                                         .flush = delta->flush,
-                                                         .time_us = flusher_time_us(),
-                                                         .messages_lost = delta->messages_lost};
+    *array_add(&standing->notices.closed) = (struct notice_closed){.space = delta->space,
+                                                                   .player = delta->player,
+                                                                   .seq = delta->seq,
+                                                                   .flush = delta->flush,
+                                                                   .time_us = flusher_time_us(),
+                                                                   .messages_lost = delta->messages_lost};
     owe(deliver, standing);
 }
 
@@ -69,15 +71,15 @@ static void take_lost(void *ctx, aoi_owner owner, uint64_t space, bool is_player
     struct deliver *deliver = ctx;
     struct standing *standing = sessions_of_owner(deliver->sessions, owner);
     if (standing == NULL) return;
-    *array_add(&standing->lost) = (struct owed_lost){.space = space, .id = id, .is_player = is_player};
+    *array_add(&standing->notices.lost) = (struct notice_lost){.space = space, .id = id, .is_player = is_player};
     owe(deliver, standing);
 }
 
 static void send_closed(const struct deliver *deliver, struct session *session)
 {
-    struct standing *standing = session->standing;
-    while (standing->closed_sent < standing->closed.n && !outbox_full(&session->out) && session->state == SESSION_READY) {
-        const struct owed_closed *closed = &standing->closed.at[standing->closed_sent++];
+    struct notices *notices = &session->standing->notices;
+    while (notices->closed_sent < notices->closed.n && !outbox_full(&session->out) && session->state == SESSION_READY) {
+        struct notice_closed *closed = &notices->closed.at[notices->closed_sent++];
         const struct aoi_delta delta = {.space = closed->space,
                                         .flush = closed->flush,
                                         .time_us = closed->time_us,
@@ -86,11 +88,9 @@ static void send_closed(const struct deliver *deliver, struct session *session)
                                         .owner = session->owner,
                                         .closed = true,
                                         .messages_lost = closed->messages_lost};
+        closed->sent_ms = flusher_now_ms();
         send_delta(deliver, session, &delta);
     }
-    if (standing->closed_sent < standing->closed.n) return;
-    standing->closed.n = standing->closed_sent = 0;
-    if (standing->closed.cap > KEPT) array_clear(&standing->closed);
 }
 
 /* How many ids a frame takes. */
@@ -99,17 +99,8 @@ static size_t ids_a_frame(const struct deliver *deliver)
     return (deliver->max_frame_bytes - IDS_FRAME_BYTES) / sizeof(uint64_t);
 }
 
-/* By space; entities before players. */
-static int compare_lost(const void *left, const void *right)
-{
-    const struct owed_lost *a = left, *b = right;
-    if (a->space != b->space) return a->space < b->space ? -1 : 1;
-    if (a->is_player != b->is_player) return a->is_player ? 1 : -1;
-    return a->id < b->id ? -1 : a->id > b->id;
-}
-
 /* The first n, of one space, entities first. */
-static void send_lost_frame(struct deliver *deliver, struct session *session, const struct owed_lost *lost, size_t n)
+static void send_lost_frame(struct deliver *deliver, struct session *session, const struct notice_lost *lost, size_t n)
 {
     uint64_t before = outbox_bytes(&session->out);
     struct codec_server_frame frame = {.kind = CODEC_LOST, .u.lost.space = lost->space};
@@ -127,26 +118,23 @@ static void send_lost_frame(struct deliver *deliver, struct session *session, co
 
 static void send_lost(struct deliver *deliver, struct session *session)
 {
-    struct standing *standing = session->standing;
-    const struct owed_lost *lost = standing->lost.at;
-    while (standing->lost_sent < standing->lost.n && !outbox_full(&session->out) && session->state == SESSION_READY) {
-        uint32_t sent = standing->lost_sent;
-        size_t most = ids_a_frame(deliver), fit = outbox_room(&session->out) / sizeof(uint64_t) + 1, n = 1;
+    struct notices *notices = &session->standing->notices;
+    while (notices->lost_sent < notices->lost.n && !outbox_full(&session->out) && session->state == SESSION_READY) {
+        struct notice_lost *lost = &notices->lost.at[notices->lost_sent];
+        size_t left = notices->lost.n - notices->lost_sent, most = ids_a_frame(deliver), fit = outbox_room(&session->out) / sizeof(uint64_t) + 1,
+               n = 0;
         if (most > fit) most = fit;
-        while (sent + n < standing->lost.n && n < most && lost[sent + n].space == lost[sent].space) n++;
-        send_lost_frame(deliver, session, &lost[sent], n);
-        standing->lost_sent += (uint32_t)n;
+        for (; n < left && n < most && lost[n].space == lost[0].space; n++) lost[n].sent_ms = flusher_now_ms();
+        notices->lost_sent += (uint32_t)n;
+        send_lost_frame(deliver, session, lost, n);
     }
-    if (standing->lost_sent < standing->lost.n) return;
-    standing->lost.n = standing->lost_sent = 0;
-    if (standing->lost.cap > KEPT) array_clear(&standing->lost);
 }
 
 bool deliver_owed(struct deliver *deliver, struct session *session)
 {
     if (session->state != SESSION_READY || !deliver_owes(session) || outbox_full(&session->out)) return false;
     send_closed(deliver, session);
-    if (session->standing->closed.n == 0) send_lost(deliver, session);
+    send_lost(deliver, session);
     return true;
 }
 
@@ -156,8 +144,7 @@ void deliver_waiting(struct deliver *deliver)
         struct standing *standing = sessions_of_owner(deliver->sessions, deliver->owing.at[i]);
         if (standing == NULL || !standing->owes) continue; /* it has ended since */
         standing->owes = false;
-        if (standing->lost.n > 1)
-            qsort(standing->lost.at + standing->lost_sent, standing->lost.n - standing->lost_sent, sizeof *standing->lost.at, compare_lost);
+        notices_sort(&standing->notices);
         if (standing->session != NULL) deliver_owed(deliver, standing->session);
     }
     deliver->owing.n = 0;

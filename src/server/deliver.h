@@ -3,11 +3,13 @@
 #define AOI_SERVER_DELIVER_H
 
 #include "core/aoi.h"
+#include "server/budget.h"
 #include "server/sessions.h"
 
 struct deliver {
     struct sessions *sessions;
     size_t max_frame_bytes;
+    struct budget *budget;  /* NULL: none */
     ARRAY(aoi_owner) owing; /* sessions to which something has come to be owed since deliver_waiting() */
     ARRAY(uint64_t) ids;    /* of the frame that is made */
 };
@@ -24,7 +26,7 @@ bool deliver_owed(struct deliver *deliver, struct session *session);
 /* Whether anything is. */
 static inline bool deliver_owes(const struct session *session)
 {
-    return session->standing != NULL && session->standing->closed.n + session->standing->lost.n > 0;
+    return session->standing != NULL && notices_wait(&session->standing->notices);
 }
 
 #endif

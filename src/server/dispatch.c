@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "server/explain.h"
+#include "server/record.h"
 #include "server/version.h"
 
 /* What a frame may unpack to. Measured over a full frame of the smallest of each kind: CreateSpaces without settings take 108 times their bytes, empty commands 88,
@@ -233,15 +234,17 @@ static uint64_t waits_for(const struct dispatch *dispatch, const struct codec_cl
 }
 
 /* A frame that may be applied, by its seq. */
-static uint64_t run(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+static uint64_t run(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame, const void *bytes, size_t len)
 {
     bool commands = frames[frame->kind].commands;
     if (commands && frame->seq != 0 && frame->seq <= session->resent_until)
         send_empty_ack(dispatch, session, frame->seq, 0); /* it was applied before the session was resumed */
     else if (commands && dispatch->draining)
         session_send_error(dispatch->sessions, session, frame->seq, CODEC_DRAINING, dispatch_text(CODEC_DRAINING));
-    else
+    else {
+        if (session->owner != 0) record_frame(dispatch->sessions->record, session->owner, bytes, len); /* but not a Hello, which has secrets in it */
         return frames[frame->kind].run(dispatch, session, frame) ? 0 : DISPATCH_AGAIN;
+    }
     return 0;
 }
 
@@ -264,7 +267,7 @@ uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, cons
         session_close(sessions, session, CLOSE_NO_HELLO);
     } else if (frame.seq != 0 && frame.seq <= session->last_seq) {
         session_send_error(sessions, session, frame.seq, CODEC_INVALID_ARGUMENT, "seq must increase from frame to frame");
-    } else if ((wait = run(dispatch, session, &frame)) != 0) {
+    } else if ((wait = run(dispatch, session, &frame, bytes, len)) != 0) {
         return wait;
     } else if (frame.seq != 0 && !first) { /* Hello sees to its own */
         session->last_seq = frame.seq;

@@ -3,6 +3,7 @@
 #define AOI_SERVER_DISPATCH_H
 
 #include "base/arena.h"
+#include "server/budget.h"
 #include "server/config.h"
 #include "server/deliver.h"
 #include "server/flusher.h"
@@ -19,6 +20,7 @@ struct dispatch {
     struct flusher *flusher;
     struct metrics *metrics;
     const struct tokens *tokens; /* empty: everybody is admin */
+    struct budget *budget;       /* NULL: none */
     bool draining;               /* commands are refused */
 
     /* what one frame needs, kept for the next */

@@ -7,7 +7,7 @@
 #include "base/check.h"
 
 /* A slice lasts as long as the rest of the loop's turn did, within these bounds: neither input nor flushes starve, and a Ping waits no longer. */
-#define SLICE_MIN_NS ((uint64_t)1000 * 1000)
+#define SLICE_MIN_NS ((uint64_t)2 * 1000 * 1000)
 #define SLICE_MAX_NS ((uint64_t)4 * 1000 * 1000)
 #define SLICE_PLAYERS 8 /* served between two looks at the clock, which costs as much as 3 updates */
 
@@ -39,9 +39,11 @@ uint64_t flusher_now_ms(void)
 
 static void arm(struct flusher *flusher, struct aoi_space *space);
 
-static struct aoi_flush_info flush_info(uint64_t tag, bool final)
+static struct aoi_flush_info flush_info(const struct flusher *flusher, const struct aoi_space *space, uint64_t tag, bool final)
 {
-    return (struct aoi_flush_info){.tag = tag, .time_us = flusher_time_us(), .now_ms = flusher_now_ms(), .final = final};
+    struct aoi_flush_info info = {.tag = tag, .time_us = flusher_time_us(), .now_ms = flusher_now_ms(), .final = final};
+    if (flusher->instant != NULL) flusher->instant(flusher->instant_ctx, space, &info);
+    return info;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- slices */
@@ -84,7 +86,7 @@ static void go_on(struct space_timer *timer, uint64_t until_ns)
     if (timer->phase == DUE) {
         timer->phase = OPEN;
         timer->work_ns = 0;
-        timer->info = flush_info(0, false);
+        timer->info = flush_info(timer->flusher, timer->space, 0, false);
         aoi_flush_begin(timer->space, &timer->info);
     }
     do {
@@ -155,7 +157,8 @@ static void on_closed(uv_handle_t *handle)
 
 static void on_space_end(void *ctx, struct aoi_space *space)
 {
-    (void)ctx;
+    struct flusher *flusher = ctx;
+    if (flusher->watch != NULL) flushwatch_space_ends(flusher->watch, space);
     struct space_timer *timer = aoi_space_user(space);
     if (timer == NULL) return;
     forget_due(timer);
@@ -180,7 +183,7 @@ static struct space_timer *timer_of(struct flusher *flusher, struct aoi_space *s
 static void arm(struct flusher *flusher, struct aoi_space *space)
 {
     uint32_t flush_ms = aoi_space_settings(space)->flush_ms;
-    if (flush_ms == 0) return;
+    if (flush_ms == 0 || flusher->untimed) return;
     struct space_timer *timer = timer_of(flusher, space);
     if (timer->phase != QUIET || uv_is_active((uv_handle_t *)&timer->handle)) return;
     uv_update_time(flusher->loop); /* the loop's clock stands still within a turn: after a long one the timer would be too early */
@@ -236,7 +239,7 @@ void flusher_rearm(struct flusher *flusher, struct aoi_space *space)
 static bool flush_now(struct flusher *flusher, struct aoi_space *space, uint64_t tag, bool final)
 {
     flusher_finish(flusher, space);
-    struct aoi_flush_info info = flush_info(tag, final);
+    struct aoi_flush_info info = flush_info(flusher, space, tag, final);
     uint64_t began_ns = uv_hrtime();
     aoi_flush(space, &info);
     count_flush(flusher, space, uv_hrtime() - began_ns);

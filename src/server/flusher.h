@@ -15,6 +15,10 @@ struct flusher {
     struct aoi_world *world;
     void (*after)(void *ctx); /* called after each slice of timed flushes: its deltas stand in the outboxes */
     void *after_ctx;
+    /* Called when a flush begins: may look at its instant, or set another one. NULL: nobody does. */
+    void (*instant)(void *ctx, const struct aoi_space *space, struct aoi_flush_info *info);
+    void *instant_ctx;
+    bool untimed;             /* nothing is flushed but by flusher_flush() and flusher_flush_all() */
     struct flushwatch *watch; /* counts and checks flushes; NULL: nobody does */
 
     uv_idle_t slices;                /* runs while `due` is not empty */

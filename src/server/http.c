@@ -1,10 +1,13 @@
 /* http.c: pages for monitoring: a small HTTP server (libwebsockets) on the daemon's loop. */
 #include "server/http.h"
 
+#include <errno.h>
 #include <libwebsockets.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -98,8 +101,12 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
     (void)len;
     switch (reason) {
     case LWS_CALLBACK_FILTER_NETWORK_CONNECTION: return http->closing || http->clients >= HTTP_CLIENTS;
-    case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED: http->clients++; return 0;
-    case LWS_CALLBACK_WSI_DESTROY: http->clients--; return 0;
+    case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED:
+        lws_set_opaque_user_data(wsi, http); /* not all that are destroyed have been counted: listeners, streams */
+        http->clients++;
+        return 0;
+    case LWS_CALLBACK_WSI_DESTROY: http->clients -= lws_get_opaque_user_data(wsi) == http; return 0;
+    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE: return -1; /* neither HTTP/2 nor WebSockets */
     case LWS_CALLBACK_HTTP: return http->closing ? -1 : answer(http, wsi, in, user);
     case LWS_CALLBACK_HTTP_WRITEABLE: return write_piece(wsi, user);
     case LWS_CALLBACK_CLOSED_HTTP:
@@ -113,9 +120,10 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
 
 static void on_log(int level, const char *line)
 {
-    char quoted[512];
+    char text[256], quoted[512];
     (void)level;
-    log_warn("http", "says=%s", log_quote(line, quoted, sizeof quoted));
+    snprintf(text, sizeof text, "%.*s", (int)strcspn(line, "\n"), line);
+    log_warn("http", "says=%s", log_quote(text, quoted, sizeof quoted));
 }
 
 static struct lws_vhost *listen_at(struct http *http, const struct sockaddr_storage *address)
@@ -139,8 +147,28 @@ static struct lws_vhost *listen_at(struct http *http, const struct sockaddr_stor
     return lws_create_vhost(http->context, &info);
 }
 
+/* Whether the address can be bound: libwebsockets would wait for one that there is not, and say so to nobody. 0, or -1 with errno. */
+static int try_address(const struct sockaddr_storage *address)
+{
+    int one = 1, fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t len = address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    if (fd < 0) return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    int status = bind(fd, (const struct sockaddr *)address, len);
+    if (status == 0) status = listen(fd, 1);
+    int why = errno;
+    close(fd);
+    errno = why;
+    return status;
+}
+
 struct http *http_new(uv_loop_t *loop, const struct sockaddr_storage *address, const struct http_page *pages, void *ctx, int *port, const char **why)
 {
+    if (try_address(address) != 0) {
+        *why = errno == EADDRINUSE ? "another aoid or program has this port: end it, or choose another one, or none (http_listen = none)"
+                                   : strerror(errno);
+        return NULL;
+    }
     struct http *http = mem_zalloc(sizeof *http);
     *http = (struct http){.pages = pages, .ctx = ctx, .loops = {loop}};
     lws_set_log_level(LLL_ERR, on_log);
@@ -155,7 +183,7 @@ struct http *http_new(uv_loop_t *loop, const struct sockaddr_storage *address, c
     http->context = lws_create_context(&info);
     struct lws_vhost *vhost = http->context == NULL ? NULL : listen_at(http, address);
     *why = http->context == NULL ? "libwebsockets does not start: is its libuv plugin installed (Debian: libwebsockets-evlib-uv)?"
-                                 : "another aoid or program may have this port: end it, or choose another one, or none (http_listen = none)";
+                                 : "libwebsockets does not listen there; the log says more";
     *port = vhost == NULL ? 0 : lws_get_vhost_listen_port(vhost);
     if (vhost != NULL) return http;
     http_close(http);

@@ -90,13 +90,13 @@ static int cannot(const char *where, int status, const char *advice, char *err)
     return -1;
 }
 
-int listener_tcp(union stream *listener, uv_loop_t *loop, const struct config *config, uv_connection_cb on_connection, int *port, char *err)
+int listener_tcp(union stream *listener, uv_loop_t *loop, const struct config *config, int fd, uv_connection_cb on_connection, int *port, char *err)
 {
     struct sockaddr_storage address;
     char text[PEER_TEXT];
     int len = sizeof address;
     CHECK(uv_tcp_init(loop, &listener->tcp) == 0);
-    int status = uv_tcp_bind(&listener->tcp, (const struct sockaddr *)&config->address, 0);
+    int status = fd >= 0 ? uv_tcp_open(&listener->tcp, fd) : uv_tcp_bind(&listener->tcp, (const struct sockaddr *)&config->address, 0);
     if (status == 0) status = uv_listen(&listener->stream, BACKLOG, on_connection);
     if (status == 0) status = uv_tcp_getsockname(&listener->tcp, (struct sockaddr *)&address, &len);
     if (status != 0)
@@ -130,18 +130,21 @@ static const char *make_way(const char *path)
     return unlink(path) == 0 ? NULL : "the socket that is left there cannot be removed";
 }
 
-int listener_unix(union stream *listener, uv_loop_t *loop, const struct config *config, uv_connection_cb on_connection, char *err)
+int listener_unix(union stream *listener, uv_loop_t *loop, const struct config *config, int fd, uv_connection_cb on_connection, char *err)
 {
-    const char *path = config->unix_socket, *why = make_way(path);
+    const char *path = fd >= 0 ? "the Unix socket that was passed on" : config->unix_socket, *why = fd >= 0 ? NULL : make_way(path);
     CHECK(uv_pipe_init(loop, &listener->pipe, 0) == 0);
     if (why != NULL) {
         snprintf(err, CONFIG_ERROR_MAX, "cannot listen on %s: %s", path, why);
         return -1;
     }
-    int status = uv_pipe_bind(&listener->pipe, path);
-    if (status == 0 && chmod(path, config->unix_mode) != 0) status = -errno; /* nobody can connect before it listens */
+    int status = fd >= 0 ? uv_pipe_open(&listener->pipe, fd) : uv_pipe_bind(&listener->pipe, path);
+    if (status == 0 && fd < 0 && chmod(path, config->unix_mode) != 0) status = -errno; /* nobody can connect before it listens */
     if (status == 0) status = uv_listen(&listener->stream, BACKLOG, on_connection);
     if (status != 0) return cannot(path, status, "; the directory must exist, and the daemon's user must be able to write in it", err);
-    log_info("listening", "unix_socket=%s mode=%04o", path, config->unix_mode);
+    if (fd >= 0)
+        log_info("listening", "unix_socket=passed_on");
+    else
+        log_info("listening", "unix_socket=%s mode=%04o", path, config->unix_mode);
     return 0;
 }

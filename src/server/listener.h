@@ -21,10 +21,10 @@ bool stream_is_local(const union stream *stream);
 /* "127.0.0.1:2643", "[::1]:2643", "unix:uid:1000:pid:42", for the log. */
 void stream_name_peer(union stream *stream, char out[PEER_TEXT]);
 
-/* Initialise, bind and listen; on_connection is called with stream->handle.data, which is the caller's. 0, or -1 with err[CONFIG_ERROR_MAX]; the handle must be
+/* fd: a socket that listens already, or -1. Initialise, bind and listen; on_connection is called with stream->handle.data, which is the caller's. 0, or -1 with err[CONFIG_ERROR_MAX]; the handle must be
  * closed either way. */
-int listener_tcp(union stream *listener, uv_loop_t *loop, const struct config *config, uv_connection_cb on_connection, int *port, char *err);
-int listener_unix(union stream *listener, uv_loop_t *loop, const struct config *config, uv_connection_cb on_connection, char *err);
+int listener_tcp(union stream *listener, uv_loop_t *loop, const struct config *config, int fd, uv_connection_cb on_connection, int *port, char *err);
+int listener_unix(union stream *listener, uv_loop_t *loop, const struct config *config, int fd, uv_connection_cb on_connection, char *err);
 
 /* Whether the process at the other end of an accepted Unix socket is one of those that may come in; if not, why, in text[size]. TCP: always. */
 bool listener_admits(const struct config *config, union stream *stream, char *text, size_t size);

@@ -53,7 +53,7 @@ struct process_values {
 struct values {
     struct metrics metrics;
     uint64_t sessions, space_n, ready, log_dropped;
-    struct aoi_stats total;
+    struct aoi_stats live, since; /* of the spaces that there are; with those that have ended, for what is counted since the start */
     struct process_values process;
     ARRAY(struct space_values) spaces;
 };
@@ -104,7 +104,8 @@ static void look_at_spaces(struct values *v, const struct aoi_world *world)
     for (struct aoi_space *space; (space = aoi_space_next(world, id)) != NULL; id = aoi_space_id(space)) {
         struct aoi_stats stats = {0};
         aoi_space_stats(space, &stats);
-        aoi_space_stats(space, &v->total);
+        aoi_space_stats(space, &v->live);
+        aoi_space_stats(space, &v->since);
         v->space_n++;
         if (v->spaces.n < METRICS_SPACES) *array_add(&v->spaces) = (struct space_values){.id = aoi_space_id(space), .stats = stats};
     }
@@ -209,7 +210,17 @@ static const struct row rows[] = {
     {"aoid_oracle_left_out_total", "counter", write_whole, AT(metrics.oracle_left_out), "Views not compared because their player was skipped."},
     {"aoid_oracle_mismatches_total", "counter", write_whole, AT(metrics.oracle_mismatches), "Differences found: any at all is a bug in aoid."},
     {"aoid_spaces", "gauge", write_whole, AT(space_n), "Spaces; those of the 1000 lowest ids have series of their own."},
-    {"aoid_memory_bytes", "gauge", write_whole, AT(total.memory_bytes), "Memory of all spaces, reckoned; the process as a whole: see below."},
+    {"aoid_memory_bytes", "gauge", write_whole, AT(live.memory_bytes), "Memory of all spaces, reckoned; the process as a whole: see below."},
+    {"aoid_entities", "gauge", write_whole, AT(live.entities), "Entities of all spaces."},
+    {"aoid_players", "gauge", write_whole, AT(live.players), "Players of all spaces."},
+    {"aoid_pairs", "gauge", write_whole, AT(live.pairs), "Told entities, added up over all players."},
+    {"aoid_deltas_total", "counter", write_whole, AT(since.deltas), "Deltas made; this and those below also in spaces that have ended since."},
+    {"aoid_enters_total", "counter", write_whole, AT(since.enters), "Enters told."},
+    {"aoid_leaves_total", "counter", write_whole, AT(since.leaves), "Leaves told."},
+    {"aoid_updates_total", "counter", write_whole, AT(since.updates), "Updates of position told."},
+    {"aoid_moves_total", "counter", write_whole, AT(since.moves), "Moves of entities."},
+    {"aoid_messages_total", "counter", write_whole, AT(since.messages), "Messages published."},
+    {"aoid_skipped_total", "counter", write_whole, AT(since.skipped), "Players skipped by a flush because their connection was full."},
     {"aoid_space_entities", "gauge", write_spaces, SPACE_AT(stats.entities), "Entities."},
     {"aoid_space_players", "gauge", write_spaces, SPACE_AT(stats.players), "Players."},
     {"aoid_space_pairs", "gauge", write_spaces, SPACE_AT(stats.pairs), "Told entities, added up over all players."},
@@ -222,7 +233,7 @@ static const struct row rows[] = {
     {"aoid_space_updates_total", "counter", write_spaces, SPACE_AT(stats.updates), "Updates of position told."},
     {"aoid_space_moves_total", "counter", write_spaces, SPACE_AT(stats.moves), "Moves of entities."},
     {"aoid_space_messages_total", "counter", write_spaces, SPACE_AT(stats.messages), "Messages published."},
-    {"aoid_space_skipped_total", "counter", write_spaces, SPACE_AT(stats.skipped), "Players skipped by a flush: their connection was full or gone."},
+    {"aoid_space_skipped_total", "counter", write_spaces, SPACE_AT(stats.skipped), "Players skipped by a flush because their connection was full."},
     {"aoid_reloads_total", "counter", write_results, 0, "SIGHUPs, by what became of the configuration."},
     {"aoid_log_lines_dropped_total", "counter", write_whole, AT(log_dropped), "Log lines lost because nobody reads standard error."},
     {"aoid_http_requests_total", "counter", write_whole, AT(metrics.http_requests), "Requests for pages like this one."},
@@ -235,7 +246,11 @@ static const struct row rows[] = {
 
 void metrics_write(const struct metrics_source *source, struct buf *out)
 {
-    struct values v = {.metrics = *source->metrics, .sessions = source->sessions, .ready = !source->draining, .log_dropped = log_dropped()};
+    struct values v = {.metrics = *source->metrics,
+                       .sessions = source->sessions,
+                       .ready = !source->draining,
+                       .log_dropped = log_dropped(),
+                       .since = source->metrics->ended};
     look_at_spaces(&v, source->world);
     look_at_process(&v.process);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -54,6 +54,7 @@ struct metrics {
     uint64_t oracle_checked, oracle_mismatches, oracle_left_out;
     uint64_t reloads, reloads_refused;
     uint64_t http_requests;
+    struct aoi_stats ended;         /* what spaces had counted that have ended; of that only what is a count since the start means anything */
     uint64_t resumed, leases_ended; /* sessions that went on with another connection; that ended for want of one */
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -26,6 +27,24 @@ void notify_systemd(const char *state)
     if (fd < 0 || sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&address, address_len) < 0)
         log_warn("notify", "state=%s error=%s", state, strerror(errno));
     if (fd >= 0) close(fd);
+}
+
+void notify_reloading(void)
+{
+    struct timespec now;
+    char state[80];
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%llu",
+             (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000);
+    notify_systemd(state);
+}
+
+uint64_t notify_watchdog_ms(void)
+{
+    const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+    if (usec == NULL || (pid != NULL && strtol(pid, NULL, 10) != (long)getpid())) return 0;
+    unsigned long long interval_ms = strtoull(usec, NULL, 10) / 1000;
+    return interval_ms > 0 && interval_ms < 1000 * 86400 ? interval_ms : 0;
 }
 
 int notify_port_file(const char *path, int port)

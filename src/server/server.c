@@ -11,7 +11,7 @@
 /* Open files beside the connections that count: standard streams, libuv's own, the listeners, refused connections. */
 #define OTHER_FILES (24 + SERVER_REFUSED_MAX)
 /* Input of one connection at once, by how many wait for theirs; and of all in one turn of the loop. */
-#define TURN_MIN_NS ((uint64_t)250 * 1000)
+#define TURN_MIN_NS ((uint64_t)50 * 1000)
 #define TURN_MAX_NS ((uint64_t)4 * 1000 * 1000)
 #define TURN_ALL_NS ((uint64_t)12 * 1000 * 1000)
 #define DRAIN_TICK_MS 50
@@ -84,7 +84,7 @@ void server_start_tick(struct server *server)
 
 uint64_t server_turn_ns(const struct server *server)
 {
-    uint64_t share_ns = TURN_ALL_NS / (server->waiting.n + 1);
+    uint64_t share_ns = TURN_ALL_NS / (server->light.n + server->heavy.n + 1);
     return share_ns < TURN_MIN_NS ? TURN_MIN_NS : share_ns > TURN_MAX_NS ? TURN_MAX_NS : share_ns;
 }
 
@@ -99,33 +99,50 @@ static void on_prepare(uv_prepare_t *prepare)
 {
     struct server *server = prepare->data;
     server->turn_began_ns = 0;
+    record_write(server->record);
 }
 
-/* First come, first served; who is not reached has his turn in the next one of the loop. */
+/* Those that wait now, first come, first served; who is not reached has his turn in the next one of the loop. */
+static void serve(struct server *server, conn_list *list, uint32_t least)
+{
+    uint32_t n = list->n, done = 0;
+    for (; done < n && (done < least || !server_turn_over(server)); done++) {
+        if (list->at[done] == NULL) continue; /* dropped meanwhile */
+        conn_turn(list->at[done]);
+        server_settle(server);
+    }
+    if (done == 0) return;
+    list->n -= done;
+    memmove(list->at, list->at + done, list->n * sizeof list->at[0]);
+}
+
+/* However many light ones there are, the heavy ones do not starve. */
 static void on_turn(uv_idle_t *idle)
 {
     struct server *server = idle->data;
-    uint32_t n = server->waiting.n, done = 0;
     server->turn_began_ns = 0;
-    for (; done < n && !server_turn_over(server); done++) {
-        if (server->waiting.at[done] == NULL) continue; /* dropped meanwhile */
-        conn_turn(server->waiting.at[done]);
-        server_settle(server);
-    }
-    server->waiting.n -= done;
-    memmove(server->waiting.at, server->waiting.at + done, server->waiting.n * sizeof server->waiting.at[0]);
-    if (server->waiting.n == 0) uv_idle_stop(idle);
+    serve(server, &server->light, 0);
+    serve(server, &server->heavy, 1);
+    if (server->light.n + server->heavy.n == 0) uv_idle_stop(idle);
 }
 
-void server_wait_turn(struct server *server, struct conn *conn)
+void server_wait_turn(struct server *server, struct conn *conn, bool light)
 {
-    *array_add(&server->waiting) = conn;
+    *array_add(light ? &server->light : &server->heavy) = conn;
     uv_idle_start(&server->turn, on_turn);
+}
+
+void server_forget_turn(struct server *server, const struct conn *conn)
+{
+    for (uint32_t i = 0; i < server->light.n; i++)
+        if (server->light.at[i] == conn) server->light.at[i] = NULL;
+    for (uint32_t i = 0; i < server->heavy.n; i++)
+        if (server->heavy.at[i] == conn) server->heavy.at[i] = NULL;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- the beginning */
 
-static void fit_open_files(struct config *config)
+void server_fit_open_files(struct config *config)
 {
     struct rlimit limit;
     rlim_t others = OTHER_FILES + (config->http_address.ss_family != 0 ? HTTP_FILES : 0), need = (rlim_t)config->max_connections + others;
@@ -161,26 +178,42 @@ static void init_handles(struct server *server)
     CHECK(uv_prepare_start(&server->prepare, on_prepare) == 0);
 }
 
-int server_init(struct server *server, uv_loop_t *loop, struct config *config, char *err)
+void server_set_limits(struct server *server)
 {
-    fit_open_files(config);
-    *server = (struct server){.config = config, .loop = loop, .scratch = mem_alloc(SERVER_READ_BYTES), .plain = mem_alloc(SERVER_PLAIN_BYTES)};
+    const struct config *config = server->config;
+    server->budget.limit_bytes = config->max_memory_bytes;
     server->out_limits = (struct outbox_limits){.soft_bytes = config->out_soft_bytes,
                                                 .hard_bytes = config->out_hard_bytes,
                                                 .slack_bytes = AOI_DELTA_OVERHEAD + AOI_ENTER_BYTES + config->max_payload};
+}
+
+static void on_instant(void *ctx, const struct aoi_space *space, struct aoi_flush_info *info)
+{
+    record_flush(ctx, space, info);
+}
+
+static int start_recording(struct server *server, char *err)
+{
+    if (server->config->record[0] == '\0') return 0;
+    server->record = record_new(server->config, err);
+    if (server->record == NULL) return -1;
+    server->sessions.record = server->record;
+    server->flusher.instant = on_instant;
+    server->flusher.instant_ctx = server->record;
+    return 0;
+}
+
+int server_init(struct server *server, uv_loop_t *loop, struct config *config, char *err)
+{
+    server_fit_open_files(config);
+    *server = (struct server){.config = config, .loop = loop, .scratch = mem_alloc(SERVER_READ_BYTES), .plain = mem_alloc(SERVER_PLAIN_BYTES)};
+    server_set_limits(server);
     server->metrics.started_ms = uv_now(loop);
     server->sessions.metrics = &server->metrics;
     server->sessions.last_id = flusher_time_us() / 1000; /* a daemon that is started later gives others */
     deliver_init(&server->deliver, &server->sessions, (size_t)config->max_frame_bytes);
-    const struct aoi_limits limits = {.max_spaces = config->max_spaces,
-                                      .max_entities = config->max_entities,
-                                      .max_players = config->max_players,
-                                      .max_units = config->max_units,
-                                      .max_payload = config->max_payload,
-                                      .max_radius = config->max_radius,
-                                      .max_overrides = config->max_overrides,
-                                      .max_message = config->max_message,
-                                      .max_messages = config->max_messages_per_flush};
+    server->deliver.budget = &server->budget;
+    const struct aoi_limits limits = config_limits(config);
     const struct aoi_sink sink = deliver_sink(&server->deliver);
     server->world = aoi_world_new(&limits, &sink);
     server->sessions.world = server->world;
@@ -193,10 +226,11 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
                                          .deliver = &server->deliver,
                                          .flusher = &server->flusher,
                                          .metrics = &server->metrics,
+                                         .budget = &server->budget,
                                          .tokens = &server->doors.tokens};
     dispatch_init(&server->dispatch);
     init_handles(server);
-    return doors_load(&server->doors, config, err) != 0 ? -1 : make_spaces(server, err);
+    return doors_load(&server->doors, config, err) != 0 || make_spaces(server, err) != 0 || start_recording(server, err) != 0 ? -1 : 0;
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -208,14 +242,16 @@ static void on_connection(uv_stream_t *listener, int status)
         conn_accept(server, (union stream *)listener);
 }
 
-int server_listen(struct server *server, int *port, char *err)
+int server_listen(struct server *server, const struct activation *passed, int *port, char *err)
 {
     const struct config *config = server->config;
     int status = 0;
     *port = 0;
     for (size_t i = 0; i < 2; i++) server->listeners[i].handle.data = server;
-    if (config->address.ss_family != 0) status = listener_tcp(&server->listeners[0], server->loop, config, on_connection, port, err);
-    if (status == 0 && config->unix_socket[0] != '\0') status = listener_unix(&server->listeners[1], server->loop, config, on_connection, err);
+    if (config->address.ss_family != 0 || passed->tcp >= 0)
+        status = listener_tcp(&server->listeners[0], server->loop, config, passed->tcp, on_connection, port, err);
+    if (status == 0 && (config->unix_socket[0] != '\0' || passed->local >= 0))
+        status = listener_unix(&server->listeners[1], server->loop, config, passed->local, on_connection, err);
     server->listening = status == 0;
     return status;
 }
@@ -309,9 +345,11 @@ void server_clear(struct server *server)
     flushwatch_clear(&server->flushwatch);
     deliver_clear(&server->deliver);
     sessions_clear(&server->sessions);
+    record_free(server->record);
     doors_clear(&server->doors);
     array_clear(&server->conns);
-    array_clear(&server->waiting);
+    array_clear(&server->light);
+    array_clear(&server->heavy);
     free(server->scratch);
     free(server->plain);
 }

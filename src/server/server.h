@@ -4,6 +4,7 @@
 
 #include <uv.h>
 
+#include "server/activation.h"
 #include "server/config.h"
 #include "server/deliver.h"
 #include "server/dispatch.h"
@@ -11,6 +12,7 @@
 #include "server/flusher.h"
 #include "server/listener.h"
 #include "server/metrics.h"
+#include "server/record.h"
 #include "server/sessions.h"
 
 #define SERVER_TICK_MS 100              /* how often the clocks of connections and leases are looked at */
@@ -19,6 +21,7 @@
 #define SERVER_REFUSED_MAX 8 /* refused connections that are given the time to read why */
 
 struct conn;
+typedef ARRAY(struct conn *) conn_list;
 
 struct server {
     struct config *config;
@@ -30,6 +33,7 @@ struct server {
     uv_prepare_t prepare;      /* runs before the loop polls: a new turn begins */
 
     struct doors doors;
+    struct budget budget;
     struct metrics metrics;
     struct outbox_limits out_limits;
     struct sessions sessions;
@@ -37,17 +41,18 @@ struct server {
     struct aoi_world *world;
     struct flusher flusher;
     struct flushwatch flushwatch;
+    struct record *record; /* NULL: nothing is recorded */
     struct dispatch dispatch;
 
-    ARRAY(struct conn *) conns;   /* all whose sockets are open */
-    ARRAY(struct conn *) waiting; /* for their next turn */
-    uint64_t turn_began_ns;       /* of the first input in this turn of the loop; 0: none yet */
-    bool holds;                   /* some conn waits for the end of a flush */
-    uint64_t let_go;              /* flusher.ended when they were looked at last */
-    uint32_t refused;             /* conns that do not count towards max_connections */
-    uint64_t clock_ms;            /* for the connections' timeouts: runs with the ticks, at most two of them at once, so that time
+    conn_list conns;        /* all whose sockets are open */
+    conn_list light, heavy; /* that wait for their next turn: light ones have used little time lately, and go first */
+    uint64_t turn_began_ns; /* of the first input in this turn of the loop; 0: none yet */
+    bool holds;             /* some conn waits for the end of a flush */
+    uint64_t let_go;        /* flusher.ended when they were looked at last */
+    uint32_t refused;       /* conns that do not count towards max_connections */
+    uint64_t clock_ms;      /* for the connections' timeouts: runs with the ticks, at most two of them at once, so that time
                                      which the daemon spent without reading is not counted against its peers */
-    uint64_t ticked_ms;           /* the loop's time of the last tick */
+    uint64_t ticked_ms;     /* the loop's time of the last tick */
     uint32_t ticks;
 
     /* Called when the handles are closed, for whoever has some of his own on the loop. */
@@ -62,8 +67,11 @@ struct server {
 
 /* Makes the world with the configuration's spaces. The config must outlive the server. 0, or -1 with err[CONFIG_ERROR_MAX]. */
 int server_init(struct server *server, uv_loop_t *loop, struct config *config, char *err);
-/* Binds and listens; *port is the one it got. 0, or -1 with err. */
-int server_listen(struct server *server, int *port, char *err);
+/* Binds and listens, or listens at what was passed on; *port is the one it got. 0, or -1 with err. */
+int server_listen(struct server *server, const struct activation *passed, int *port, char *err);
+/* Raises the limit of open files to what max_connections need, or else lowers those, with a warning. */
+void server_fit_open_files(struct config *config);
+void server_set_limits(struct server *server); /* out_soft_bytes and out_hard_bytes of the configuration take effect */
 /* Takes over what was read anew; whoever's token does not stand in it any more is told so and closed. */
 void server_set_doors(struct server *server, struct doors *fresh);
 /* Begins the end: no new connections, a last flush, Draining to all; when the outboxes are empty, or the time is up, every handle is closed, and the loop ends. */
@@ -80,8 +88,9 @@ void server_start_tick(struct server *server);
 /* How long one connection's input may take now, and whether all the input of this turn of the loop has taken long enough. */
 uint64_t server_turn_ns(const struct server *server);
 bool server_turn_over(struct server *server);
-/* conn waits for its next turn. */
-void server_wait_turn(struct server *server, struct conn *conn);
+/* conn waits for its next turn, or does not any more. */
+void server_wait_turn(struct server *server, struct conn *conn, bool light);
+void server_forget_turn(struct server *server, const struct conn *conn);
 
 /* conn.c ------------------------------------------------------------------------------------------------------------- */
 

@@ -6,11 +6,12 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "server/record.h"
+
 static void standing_free(struct standing *standing)
 {
     if (standing == NULL) return;
-    array_clear(&standing->closed);
-    array_clear(&standing->lost);
+    notices_clear(&standing->notices);
     free(standing);
 }
 
@@ -80,6 +81,7 @@ struct standing *sessions_begin(struct sessions *sessions, struct session *sessi
     make_token(standing->resume_token);
     idmap_put(&sessions->by_id, standing->id, standing->owner);
     attach(standing, session);
+    record_connected(sessions->record, RECORDING_BEGIN, standing->owner, standing->id, &session->token);
     return standing;
 }
 
@@ -88,6 +90,8 @@ void sessions_resume(struct sessions *sessions, struct standing *standing, struc
     sessions->away_n--;
     sessions->metrics->resumed++;
     attach(standing, session);
+    record_connected(sessions->record, RECORDING_RESUME, standing->owner, standing->id, &session->token);
+    notices_repeat(&standing->notices, sessions->world, standing->owner);
     aoi_owner_away(sessions->world, standing->owner, false);
 }
 
@@ -105,6 +109,8 @@ void sessions_leave(struct sessions *sessions, struct standing *standing, uint64
     standing->session = NULL;
     standing->lease_end_ms = lease_end_ms;
     sessions->away_n++;
+    if (lease_end_ms == LEASE_FROZEN) return;
+    record_session(sessions->record, RECORDING_LEAVE, standing->owner);
     aoi_owner_away(sessions->world, standing->owner, true);
 }
 
@@ -120,6 +126,7 @@ void sessions_end(struct sessions *sessions, struct standing *standing)
     idmap_remove(&sessions->by_id, standing->id);
     sessions->by_owner.at[owner - 1] = NULL;
     standing_free(standing);
+    record_session(sessions->record, RECORDING_END, owner);
     aoi_owner_end(sessions->world, owner, false);
     *array_add(&sessions->free_owners) = owner;
 }

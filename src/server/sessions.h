@@ -3,20 +3,10 @@
 #define AOI_SERVER_SESSIONS_H
 
 #include "base/idmap.h"
+#include "server/notices.h"
 #include "server/session.h"
 
 #define RESUME_TOKEN_BYTES 16
-
-/* The last delta of a player that ended. */
-struct owed_closed {
-    uint64_t space, player, seq, flush, time_us, messages_lost;
-};
-
-/* An entity, or else a player, that went to another session. */
-struct owed_lost {
-    uint64_t space, id;
-    bool is_player;
-};
 
 /* What of a session outlives its connection. */
 struct standing {
@@ -28,11 +18,8 @@ struct standing {
     uint64_t lease_end_ms; /* by the server's clock; where session is NULL */
     uint8_t resume_token[RESUME_TOKEN_BYTES];
 
-    /* Told once, and not to be lost while the connection is full or gone: kept by deliver.c. While there is any its players get no other delta. */
-    ARRAY(struct owed_closed) closed;
-    ARRAY(struct owed_lost) lost;
-    uint32_t closed_sent, lost_sent; /* of those, which are let go of when all are sent */
-    bool owes;                       /* in deliver->owing: has come since deliver_waiting() */
+    struct notices notices; /* sent by deliver.c. While any wait its players get no other delta */
+    bool owes;              /* in deliver->owing: has come since deliver_waiting() */
 };
 
 typedef ARRAY(struct session *) session_list;
@@ -40,6 +27,7 @@ typedef ARRAY(struct session *) session_list;
 struct sessions {
     struct metrics *metrics;
     struct aoi_world *world;
+    struct record *record;             /* NULL: nothing is recorded */
     ARRAY(struct standing *) by_owner; /* owner - 1 -> standing; NULL: the number is free */
     ARRAY(aoi_owner) free_owners;
     struct idmap by_id; /* id on the wire -> owner */
@@ -62,7 +50,8 @@ void sessions_resume(struct sessions *sessions, struct standing *standing, struc
 /* Takes as long for a wrong token as for the right one. */
 bool sessions_token_is(const struct standing *standing, const uint8_t *token, size_t len);
 
-/* The connection lets go of the session, which waits for another one until lease_end_ms. */
+#define LEASE_FROZEN UINT64_MAX
+/* The connection lets go of the session, which waits for another one until lease_end_ms; LEASE_FROZEN: the daemon ends, and nothing changes for anybody. */
 void sessions_leave(struct sessions *sessions, struct standing *standing, uint64_t lease_end_ms);
 /* Everything that it owns is removed, and it is no more. deliver_waiting() then tells others of players that they lost with its spaces. */
 void sessions_end(struct sessions *sessions, struct standing *standing);

@@ -14,7 +14,7 @@
 #include "tools/daemon.h"
 
 /* What it can do, and which options go with it. */
-enum { NET = 1, INPUT = 2, CEILING = 4 };
+enum { NET = 1, INPUT = 2, CEILING = 4, QUERY = 8 };
 static const struct command {
     const char *name, *what;
     uint32_t bit;
@@ -22,6 +22,7 @@ static const struct command {
 } commands[] = {
     {"net", "movers and players against a daemon, over the network", NET, aoibench_run_net},
     {"input", "moves as fast as a daemon takes them", INPUT, aoibench_run_input},
+    {"query", "boxes, pipelined over a Unix socket; with --redis in turn with its GEOSEARCH", QUERY, aoibench_run_query},
     {"ceiling", "what the sender alone costs: ready bytes over loopback TCP", CEILING, aoibench_run_ceiling},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
@@ -37,30 +38,36 @@ struct option_row {
 };
 #define AT(field) offsetof(struct aoibench_options, field)
 static const struct option_row rows[] = {
-    {"address", "HOST:PORT", "a daemon that runs; 127.0.0.1:2643", NET | INPUT, KIND_TEXT, AT(address), 0, 0},
-    {"aoid", "PATH", "start this daemon on a free port, and stop it in the end", NET | INPUT, KIND_TEXT, AT(aoid), 0, 0},
-    {"pid", "PID", "process of a daemon that runs here, for its CPU time", NET | INPUT, KIND_COUNT, AT(pid), 1, 4194304},
+    {"address", "HOST:PORT", "a daemon that runs; 127.0.0.1:2643. For query the path of its Unix socket", NET | INPUT | QUERY, KIND_TEXT, AT(address),
+     0, 0},
+    {"aoid", "PATH", "start this daemon on a free port, and stop it in the end", NET | INPUT | QUERY, KIND_TEXT, AT(aoid), 0, 0},
+    {"pid", "PID", "process of a daemon that runs here, for its CPU time", NET | INPUT | QUERY, KIND_COUNT, AT(pid), 1, 4194304},
     {"workload", "NAME", "W1 or W2 of `aoibench core`, all of it over the network, in turn with the ceiling; then at half of full load", NET,
      KIND_TEXT, AT(workload), 0, 0},
-    {"entities", "N", "that move; 10000", NET | INPUT, KIND_COUNT, AT(entities), 1, 1e7},
+    {"entities", "N", "that move; 10000", NET | INPUT | QUERY, KIND_COUNT, AT(entities), 1, 1e7},
     {"players", "N", "each subscribed to an entity; 1000", NET, KIND_COUNT, AT(players), 1, 1e6},
     {"connections", "N", "that the players are spread over; 4", NET | CEILING, KIND_COUNT, AT(connections), 1, 1000},
     {"movers", "N", "connections that the entities are spread over; 1", NET | INPUT, KIND_COUNT, AT(movers), 1, 1000},
-    {"batch", "N", "moves a frame at most; as many as are due, or 1000 for input", NET | INPUT, KIND_COUNT, AT(batch), 1, 1e5},
+    {"batch", "N", "moves a frame; 1000", INPUT, KIND_COUNT, AT(batch), 1, 1e5},
     {"rate", "HZ", "moves a second of each entity; 10", NET, KIND_NUMBER, AT(rate), 1e-3, 1e4},
-    {"seconds", "S", "to measure; 10", NET | INPUT | CEILING, KIND_NUMBER, AT(seconds), 1e-2, 1e6},
+    {"seconds", "S", "to measure; 10", NET | INPUT | CEILING | QUERY, KIND_NUMBER, AT(seconds), 1e-2, 1e6},
     {"warmup", "S", "before that; 2", NET | INPUT, KIND_NUMBER, AT(warmup), 0, 1e6},
-    {"rounds", "N", "that the time is divided into, for medians; 5", NET | INPUT | CEILING, KIND_COUNT, AT(rounds), 1, 1000},
-    {"side", "LENGTH", "of the square world; 2000", NET | INPUT, KIND_NUMBER, AT(side), 1e-3, 16777216},
-    {"radius", "LENGTH", "that every entity sees; 50", NET, KIND_NUMBER, AT(radius), 0, 16777216},
+    {"rounds", "N", "that the time is divided into, for medians; 5", NET | INPUT | CEILING | QUERY, KIND_COUNT, AT(rounds), 1, 1000},
+    {"side", "LENGTH", "of the square world; 2000", NET | INPUT | QUERY, KIND_NUMBER, AT(side), 1e-3, 16777216},
+    {"radius", "LENGTH", "that every entity sees; 50", NET | QUERY, KIND_NUMBER, AT(radius), 0, 16777216},
     {"speed", "LENGTH", "a second; 5", NET | INPUT, KIND_NUMBER, AT(speed), 0, 1e6},
-    {"space", "ID", "made for this, and gone with it; 1", NET | INPUT, KIND_COUNT, AT(space), 1, 4294967295.0},
+    {"space", "ID", "made for this, and gone with it; 1", NET | INPUT | QUERY, KIND_COUNT, AT(space), 1, 4294967295.0},
     {"flush_ms", "MS", "of the space; 50", NET | INPUT, KIND_COUNT, AT(flush_ms), 1, 3600000},
-    {"index", "NAME", "grid or crosslist; grid", NET | INPUT, KIND_INDEX, AT(index), 0, 0},
+    {"index", "NAME", "grid or crosslist; grid", NET | INPUT | QUERY, KIND_INDEX, AT(index), 0, 0},
+    {"depth", "N", "queries under way; 200", QUERY, KIND_COUNT, AT(depth), 1, 10000},
+    {"width", "LENGTH", "of a box; 200", QUERY, KIND_NUMBER, AT(width), 0, 16777216},
+    {"height", "LENGTH", "of a box; 100", QUERY, KIND_NUMBER, AT(height), 0, 16777216},
+    {"redis", "PATH", "Unix socket of a Redis that may be written to", QUERY, KIND_TEXT, AT(redis), 0, 0},
+    {"redis-pid", "PID", "its process, for its CPU time", QUERY, KIND_COUNT, AT(redis_pid), 1, 4194304},
     {"write", "BYTES", "a write; 65536", CEILING, KIND_COUNT, AT(write), 1, 1e8},
-    {"pin", NULL, "the daemon to the first processor, the load to the second", NET | INPUT | CEILING, KIND_FLAG, AT(pin), 0, 0},
+    {"pin", NULL, "the daemon to the first processor, the load to the second", NET | INPUT | CEILING | QUERY, KIND_FLAG, AT(pin), 0, 0},
     {"mirror", NULL, "mirror every view, check each delta, and in the end compare with brute force", NET, KIND_FLAG, AT(mirror), 0, 0},
-    {"json", NULL, "print one JSON object", NET | INPUT | CEILING, KIND_FLAG, AT(json), 0, 0},
+    {"json", NULL, "print one JSON object", NET | INPUT | CEILING | QUERY, KIND_FLAG, AT(json), 0, 0},
 };
 #define ROWS (sizeof rows / sizeof *rows)
 
@@ -186,8 +193,11 @@ static int run(const struct command *command, struct aoibench_options *o)
 {
     struct daemon daemon = {0};
     char error[600];
-    int status = o->aoid ? daemon_start(&daemon, o->aoid, NULL, 0, error, sizeof error) : 0;
-    if (o->aoid && !status) o->address = daemon.address;
+    char option[128], *socket = option + sizeof "unix_socket=" - 1;
+    const char *const args[] = {"--set", option};
+    snprintf(option, sizeof option, "unix_socket=/tmp/aoibench-%d.socket", (int)getpid());
+    int status = o->aoid ? daemon_start(&daemon, o->aoid, args, command->bit == QUERY ? 2 : 0, error, sizeof error) : 0;
+    if (o->aoid && !status) o->address = command->bit == QUERY ? socket : daemon.address;
     if (!status) status = command->run(o, o->aoid ? daemon.pid : (pid_t)o->pid, error, sizeof error);
     if (o->aoid) daemon_stop(&daemon, 10000);
     if (status) fprintf(stderr, "aoibench: %s\n", error);
@@ -205,6 +215,7 @@ static int parse(const struct command *command, int argc, char **argv)
         .seconds = 10,
         .warmup = 2,
         .rounds = 5,
+        .batch = 1000,
         .side = 2000,
         .radius = 50,
         .speed = 5,
@@ -212,9 +223,13 @@ static int parse(const struct command *command, int argc, char **argv)
         .index = LIBAOI_GRID,
         .space = 1,
         .write = 65536,
+        .depth = 200,
+        .width = 200,
+        .height = 100,
     };
     struct option options[ROWS + 2] = {{0}};
     size_t n = 0;
+    if (command->bit == QUERY) o.side = 1000; /* of W2 */
     for (size_t i = 0; i < ROWS; i++)
         if (rows[i].commands & command->bit)
             options[n++] = (struct option){rows[i].name, rows[i].value ? required_argument : no_argument, NULL, (int)i + 256};
@@ -230,6 +245,10 @@ static int parse(const struct command *command, int argc, char **argv)
     }
     if (o.aoid && o.address) {
         fprintf(stderr, "aoibench: --aoid starts a daemon, --address is for one that runs: give one of them\n");
+        return 2;
+    }
+    if (command->bit == QUERY && !o.aoid && !o.address) {
+        fprintf(stderr, "aoibench: query needs --aoid, or --address with the path of a daemon's Unix socket\n");
         return 2;
     }
     return run(command, &o);

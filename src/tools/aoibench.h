@@ -10,16 +10,16 @@
 #include "tools/histogram.h"
 
 struct aoibench_options {
-    const char *address, *aoid, *workload;
+    const char *address, *aoid, *workload, *redis;
     uint32_t entities, players, connections, movers;
     double rate, seconds, warmup, side, radius, speed;
-    uint32_t flush_ms, index, pid, space;
-    uint32_t batch;  /* moves a frame at most; 0: as many as are due */
+    uint32_t flush_ms, index, pid, space, redis_pid;
+    uint32_t batch;  /* moves a frame */
     uint32_t rounds; /* in turn with the yardstick */
     uint32_t write;  /* bytes a write of the ceiling */
     uint32_t depth;  /* queries under way */
     double width, height;
-    bool burst; /* a round's moves all at once, else spread over its period */
+    bool burst; /* a round's moves all at once, and the next when that has been told; else spread over the period */
     bool plain; /* no extra word: updates of 16 bytes, and no latency */
     bool pin;   /* the daemon on the first processor, the load on the second */
     bool mirror, json;
@@ -27,7 +27,7 @@ struct aoibench_options {
 
 struct aoibench_result {
     double seconds;
-    uint64_t rounds, moves, deltas, enters, leaves, updates, bytes_in, bytes_out;
+    uint64_t rounds, flushes, moves, deltas, enters, leaves, updates, bytes_in, bytes_out;
     struct histogram latency, late,
         ping;                 /* from due time to delta; by how much the generator itself was behind; from a ping to the daemon's answer */
     double cpu_seconds;       /* of the daemon; below 0: not known */
@@ -57,6 +57,7 @@ double aoibench_median(double *values, uint32_t n); /* reorders them */
 int aoibench_run_net(struct aoibench_options *options, pid_t daemon, char *error, size_t error_size);
 int aoibench_run_workload(struct aoibench_options *options, pid_t daemon, char *error, size_t error_size);
 int aoibench_run_input(struct aoibench_options *options, pid_t daemon, char *error, size_t error_size);
+int aoibench_run_query(struct aoibench_options *options, pid_t daemon, char *error, size_t error_size);
 int aoibench_run_ceiling(struct aoibench_options *options, pid_t daemon, char *error, size_t error_size);
 
 /* One line of a report. */

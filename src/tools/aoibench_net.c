@@ -25,6 +25,7 @@ struct bench {
     struct aoibench_result *r;
     pid_t daemon;
     struct libaoi **conn; /* movers, players, and last a bystander that pings */
+    uint64_t flush;       /* the last of which something was told */
     uint64_t ping_us;     /* when it was pinged last */
     struct pollfd *fds;
     uint32_t conns;
@@ -67,6 +68,7 @@ __attribute__((format(printf, 2, 3))) static int bench_fail(struct bench *b, con
 static void on_delta(void *ctx, const struct libaoi_delta *d)
 {
     struct bench *b = ctx;
+    b->flush = d->flush;
     if (!b->measuring || d->update_extra == NULL) return;
     uint32_t now = (uint32_t)now_us();
     for (size_t i = 0; i < d->update_n; i++) {
@@ -212,13 +214,13 @@ static int move_slice(struct bench *b, uint32_t from, uint32_t to, uint64_t due)
     }
     for (uint32_t i = from; i < to;) {
         uint32_t mover = (uint32_t)((uint64_t)i * b->o->movers / b->o->entities), end = i;
-        while (end < to && (uint64_t)end * b->o->movers / b->o->entities == mover && (b->o->batch == 0 || end - i < b->o->batch)) end++;
+        while (end < to && (uint64_t)end * b->o->movers / b->o->entities == mover) end++;
         while (libaoi_unsent(b->conn[mover]) > MAX_UNSENT)
             if (bench_pump(b, now_us() + 1000)) return -1;
         libaoi_move(b->conn[mover], b->o->space, end - i, b->id + i, b->x + i, b->y + i, NULL, b->o->plain ? NULL : b->stamp + i);
-        libaoi_send(b->conn[mover]);
         i = end;
     }
+    for (uint32_t m = 0; m < b->o->movers; m++) libaoi_send(b->conn[m]);
     if (b->measuring) {
         uint64_t now = now_us();
         b->r->moves += to - from;
@@ -243,7 +245,7 @@ static int finish_round(struct bench *b)
 static int drive(struct bench *b, double seconds)
 {
     uint64_t start = now_us(), period = (uint64_t)(1e6 / b->o->rate), end = start + (uint64_t)(seconds * 1e6);
-    uint64_t slices = !b->o->burst && period / SLICE_US ? period / SLICE_US : 1;
+    uint64_t slices = period / SLICE_US ? period / SLICE_US : 1;
     for (uint64_t k = 0;; k++) {
         uint64_t round = k / slices, slice = k % slices, due = start + round * period + slice * period / slices;
         if (due >= end) return bench_pump(b, end);
@@ -251,8 +253,22 @@ static int drive(struct bench *b, double seconds)
         if (b->measuring && slice == 0) b->r->rounds++;
         uint32_t from = (uint32_t)(b->o->entities * slice / slices), to = (uint32_t)(b->o->entities * (slice + 1) / slices);
         if (to > from && move_slice(b, from, to, due)) return -1;
-        if (b->o->burst && finish_round(b)) return -1;
     }
+}
+
+/* Or else round after round, without a pause: the next one is sent when the flush of this one begins to come, and waits at the daemon until that has ended. */
+static int drive_rounds(struct bench *b, double seconds)
+{
+    for (uint64_t end = now_us() + (uint64_t)(seconds * 1e6); now_us() < end;) {
+        uint64_t flush = b->flush, late = now_us() + SETTLE_MS * 1000ull;
+        if (b->measuring) b->r->rounds++;
+        if (move_slice(b, 0, b->o->entities, now_us())) return -1;
+        while (b->flush == flush) {
+            if (bench_pump(b, now_us() + 20)) return -1;
+            if (now_us() > late) return bench_fail(b, "no flush within %d ms", SETTLE_MS);
+        }
+    }
+    return finish_round(b);
 }
 
 /* Adds (sign 1) or takes away (sign -1) what has been told so far. */
@@ -267,6 +283,15 @@ static void count_told(const struct bench *b, uint64_t sign)
         b->r->bytes_in += sign * c->bytes_in;
         b->r->bytes_out += sign * c->bytes_out;
     }
+}
+
+/* The daemon's own count of flushes of the space. */
+static int count_flushes(struct bench *b, uint64_t sign)
+{
+    struct libaoi_stats stats;
+    if (libaoi_query_stats(b->conn[0], b->o->space, SETTLE_MS, &stats)) return bench_fail(b, "%s", libaoi_error(b->conn[0]));
+    b->r->flushes += sign * stats.flushes;
+    return 0;
 }
 
 static void count_cpu(const struct bench *b, int sign)
@@ -284,6 +309,7 @@ static int bench_measure(struct bench *b, double seconds, struct aoibench_result
 {
     *result = (struct aoibench_result){0};
     b->r = result;
+    if (count_flushes(b, (uint64_t)-1)) return -1;
     count_cpu(b, -1);
     uint64_t start = now_us();
     count_told(b, (uint64_t)-1);
@@ -294,6 +320,7 @@ static int bench_measure(struct bench *b, double seconds, struct aoibench_result
     count_told(b, 1);
     count_cpu(b, 1);
     result->seconds = (double)(now_us() - start) / 1e6;
+    if (count_flushes(b, 1)) return -1;
     if (b->daemon <= 0) result->cpu_seconds = -1;
     result->memory_bytes = b->daemon > 0 ? daemon_memory_bytes(b->daemon) : 0;
     return 0;
@@ -301,20 +328,22 @@ static int bench_measure(struct bench *b, double seconds, struct aoibench_result
 
 int aoibench_net_drive(struct bench *b, double seconds)
 {
-    return drive(b, seconds);
+    return b->o->burst ? drive_rounds(b, seconds) : drive(b, seconds);
 }
 
 int aoibench_net_measure(struct bench *b, double seconds, struct aoibench_result *result)
 {
-    return bench_measure(b, seconds, result, drive);
+    return bench_measure(b, seconds, result, b->o->burst ? drive_rounds : drive);
 }
 
-/* All walk, over and over; a frame waits for room, not for its turn. */
+/* All walk, over and over, `batch` in a frame; it waits for room, not for its turn. */
 static int push(struct bench *b, double seconds)
 {
     uint64_t end = now_us() + (uint64_t)(seconds * 1e6);
-    while (now_us() < end)
-        if (move_slice(b, 0, b->o->entities, now_us()) || bench_pump(b, now_us())) return -1;
+    for (uint32_t from = 0; now_us() < end; from = from + b->o->batch < b->o->entities ? from + b->o->batch : 0) {
+        uint32_t to = b->o->entities - from < b->o->batch ? b->o->entities : from + b->o->batch;
+        if (move_slice(b, from, to, now_us()) || bench_pump(b, now_us())) return -1;
+    }
     return bench_settle(b);
 }
 

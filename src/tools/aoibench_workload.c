@@ -9,8 +9,7 @@
 #include "tools/aoibench.h"
 
 #define UPDATE_BYTES 16
-#define RATE 20.0    /* rounds a second of the measurement: far from full load */
-#define BATCH 1000   /* moves a frame */
+#define FLUSH_MS 1   /* a round comes in one frame */
 #define LATE_SPACE 1 /* the second measurement runs in the space behind the first */
 #define CEILING_MOST ((uint64_t)1 << 30)
 
@@ -29,10 +28,9 @@ static int set_workload(struct aoibench_options *o, char *error, size_t error_si
         o->entities = o->players = w->entities;
         o->side = w->side;
         o->radius = 50;
-        o->rate = RATE;
-        o->speed = w->step * RATE;
-        o->batch = BATCH;
-        o->flush_ms = (uint32_t)(500 / RATE); /* between the rounds: each flush tells one whole round */
+        o->rate = 1;
+        o->speed = w->step; /* a round */
+        o->flush_ms = FLUSH_MS;
         o->burst = o->plain = o->pin = true;
         return 0;
     }
@@ -64,6 +62,7 @@ static int compare(const struct aoibench_options *o, pid_t daemon, struct figure
         f->ceiling[i] = took * 1e9 * UPDATE_BYTES / (double)bytes;
         f->ratio[i] = f->ours[i] / f->ceiling[i];
         f->sum.rounds += r->rounds;
+        f->sum.flushes += r->flushes;
         f->sum.updates += r->updates;
         f->sum.writes += r->writes;
         f->sum.written += r->written;
@@ -115,6 +114,7 @@ int aoibench_run_workload(struct aoibench_options *o, pid_t daemon, char *error,
             {"players", o->players, 0, false},
             {"connections", o->connections, 0, false},
             {"rounds", (double)f.sum.rounds, 0, false},
+            {"flushes", (double)f.sum.flushes, 0, false},
             {"updates_per_round", (double)f.sum.updates / (double)f.sum.rounds, 0, false},
             {"write_bytes", (double)f.sum.written / (double)f.sum.writes, 0, false},
             {"daemon_cpu_ms_per_round", f.cpu_ms_per_round, 3, false},
@@ -144,7 +144,6 @@ int aoibench_run_input(struct aoibench_options *o, pid_t daemon, char *error, si
 {
     struct aoibench_result *r = mem_zalloc(sizeof *r);
     double *ns = mem_alloc(o->rounds * sizeof *ns), moves = 0, seconds = 0;
-    if (o->batch == 0) o->batch = BATCH;
     o->plain = true;
     o->players = 1;
     if (o->pin) aoibench_pin(daemon, 0);

@@ -50,19 +50,23 @@ static const struct verb {
     {"", "SPACE entity ID", "everything about one entity", NULL},
     {"", "SPACE view PLAYER", "what a player was told it sees", NULL},
     {"watch", "SPACE --unit ID | --box BOX", "print deltas as they come: --include-self --player ID --for SECONDS --count LINES", aoictl_watch},
-    {"replay", "FILE [--space ID]", "drive a trace (csv or csv.xz: t,id,x,y): --speed S | --steps-per-second N, --radius R, --loop", aoictl_replay},
+    {"replay", "FILE [--space ID]",
+     "drive a trace (csv or csv.xz: t,id,x,y): --speed S | --steps-per-second N, --radius R, --loop; or a recording of aoid: --speed S",
+     aoictl_replay},
     {"sleep", "SECONDS", "stay connected so long, in a script", aoictl_sleep},
 };
 
 static void print_help(FILE *out)
 {
-    fprintf(out, "usage: aoictl [--address HOST:PORT] [--timeout MS] [--hold] VERB ...\n"
+    fprintf(out, "usage: aoictl [--address HOST:PORT] [--tls] [--timeout MS] [--hold] VERB ...\n"
                  "       aoictl [...] -          verbs from standard input, one a line\n\n");
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) fprintf(out, "  %-9s %-41s %s\n", verbs[i].name, verbs[i].words, verbs[i].help);
     fprintf(
         out,
         "\n"
-        "  --address HOST:PORT   the daemon; 127.0.0.1:2643 if not given\n"
+        "  --address HOST:PORT   the daemon, or the path of its Unix socket; 127.0.0.1:2643 if not given\n"
+        "  --tls                 speak TLS; --ca FILE: trust these authorities, not the system's; --cert FILE --key FILE: show a certificate\n"
+        "  AOI_TOKEN             in the environment: the secret, where the daemon has a tokens_file\n"
         "  --timeout MS          how long to wait for an answer; %d if not given\n"
         "  --hold                when all is done, stay connected until Ctrl-C\n\n"
         "Settings of create: dimensions=2|3 index=grid|crosslist shape=box|sphere|cells cell_size=N cell_range=N bounds=BOX extra=yes flush_ms=N\n"
@@ -119,6 +123,7 @@ const char *aoictl_advice(int code)
     case LIBAOI_NOT_OWNER: return "; only the connection that made it may change it: see aoictl --help about --hold and standard input";
     case LIBAOI_DUPLICATE_ENTITY: return "; with upsert=yes one's own entity is written over";
     case LIBAOI_LIMIT_EXCEEDED: return "; see the [limits] of the daemon's configuration";
+    case LIBAOI_UNAUTHENTICATED: return "; a token goes into the environment variable AOI_TOKEN";
     case LIBAOI_DRAINING: return "; the daemon is about to exit, try again when it runs again";
     default: return "";
     }
@@ -253,16 +258,26 @@ static void on_signal(int signal)
     aoictl_stop = 1;
 }
 
+struct libaoi *aoictl_connect(const struct aoictl *ctl, const struct libaoi_handlers *handlers, char *error, size_t error_size)
+{
+    const struct libaoi_options options = {.address = ctl->address,
+                                           .client_name = "aoictl",
+                                           .timeout_ms = (uint32_t)ctl->timeout_ms,
+                                           .token = getenv("AOI_TOKEN"),
+                                           .tls = ctl->tls,
+                                           .tls_ca = ctl->ca,
+                                           .tls_cert = ctl->cert,
+                                           .tls_key = ctl->key,
+                                           .handlers = *handlers};
+    return libaoi_connect(&options, error, error_size);
+}
+
 static int run(struct aoictl *ctl, int n, char **words)
 {
     char error[512];
-    const struct libaoi_options options = {
-        .address = ctl->address,
-        .client_name = "aoictl",
-        .timeout_ms = (uint32_t)ctl->timeout_ms,
-        .handlers = {.ctx = ctl, .ack = on_ack, .delta = aoictl_on_delta, .observed = aoictl_on_observed, .lost = aoictl_on_lost},
-    };
-    ctl->c = libaoi_connect(&options, error, sizeof error);
+    const struct libaoi_handlers handlers = {
+        .ctx = ctl, .ack = on_ack, .delta = aoictl_on_delta, .observed = aoictl_on_observed, .lost = aoictl_on_lost};
+    ctl->c = aoictl_connect(ctl, &handlers, error, sizeof error);
     if (!ctl->c) return aoictl_failed(ctl, "%s", error);
     int status = ctl->script ? run_script(ctl) : run_verb(ctl, n, words);
     if (ctl->hold && status == AOICTL_OK) {
@@ -279,20 +294,27 @@ static int run(struct aoictl *ctl, int n, char **words)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"address", required_argument, NULL, 'a'},
-        {"timeout", required_argument, NULL, 't'},
-        {"hold", no_argument, NULL, 'H'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"address", required_argument, NULL, 'a'}, {"timeout", required_argument, NULL, 't'}, {"tls", no_argument, NULL, 'T'},
+        {"ca", required_argument, NULL, 'A'},      {"cert", required_argument, NULL, 'C'},    {"key", required_argument, NULL, 'K'},
+        {"hold", no_argument, NULL, 'H'},          {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
     };
     struct aoictl ctl = {.timeout_ms = DEFAULT_TIMEOUT_MS};
     uint32_t timeout_ms;
     /* "+": the options behind the verb are the verb's; negative coordinates are no options */
     for (int o; (o = getopt_long(argc, argv, "+h", options, NULL)) != -1;) {
+        ctl.tls |= strchr("TACK", o) != NULL; /* each of them asks for it */
         if (o == 'a')
             ctl.address = optarg;
+        else if (o == 'A')
+            ctl.ca = optarg;
+        else if (o == 'C')
+            ctl.cert = optarg;
+        else if (o == 'K')
+            ctl.key = optarg;
         else if (o == 'H')
             ctl.hold = true;
+        else if (o == 'T')
+            continue;
         else if (o == 't' && aoictl_parse_u32(&ctl, "timeout", optarg, &timeout_ms))
             ctl.timeout_ms = (int)(timeout_ms & INT32_MAX);
         else if (o == 'h')

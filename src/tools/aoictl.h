@@ -14,6 +14,8 @@ enum { AOICTL_OK = 0, AOICTL_FAILED = 1, AOICTL_USAGE = 2 }; /* exit statuses */
 struct aoictl {
     struct libaoi *c;
     const char *address;
+    bool tls;
+    const char *ca, *cert, *key; /* NULL: not given */
     int timeout_ms;
     bool script;                /* verbs come from standard input */
     bool hold;                  /* stay connected when all is done */
@@ -37,6 +39,10 @@ extern volatile sig_atomic_t aoictl_stop; /* a signal asks to end */
 /* Prints "aoictl: [line N: ]what" to standard error and returns AOICTL_USAGE or AOICTL_FAILED. */
 __attribute__((format(printf, 2, 3))) int aoictl_bad_usage(const struct aoictl *ctl, const char *format, ...);
 __attribute__((format(printf, 2, 3))) int aoictl_failed(const struct aoictl *ctl, const char *format, ...);
+/* Another connection to the same daemon, like ctl->c but with these handlers. NULL, with a sentence in error. */
+struct libaoi *aoictl_connect(const struct aoictl *ctl, const struct libaoi_handlers *handlers, char *error, size_t error_size);
+/* replay, where the file is a recording. */
+int aoictl_replay_recording(struct aoictl *ctl, const char *path, double speed);
 /* Sends what is queued and waits for the answers; refusals are printed, each with what to do about it. */
 int aoictl_settle(struct aoictl *ctl);
 /* Prints why a call of libaoi failed, and what to do about it; returns AOICTL_FAILED. */

@@ -7,6 +7,7 @@
 #include "base/idmap.h"
 #include "tools/aoictl.h"
 #include "tools/trace.h"
+#include "wire/recording.h"
 
 #define MAX_UNSENT ((size_t)8 << 20) /* bytes waiting for the socket before the replay waits for the daemon */
 
@@ -150,6 +151,10 @@ int aoictl_replay(struct aoictl *ctl, int n, char **words)
     struct replay r = {.space = 1, .speed = 1};
     char error[256];
     if (!parse_replay(ctl, n, words, &r)) return AOICTL_USAGE;
+    if (recording_is(r.path)) {
+        bool plain = r.space == 1 && r.steps_per_second == 0 && r.radius == 0 && !r.loop;
+        return plain ? aoictl_replay_recording(ctl, r.path, r.speed) : aoictl_bad_usage(ctl, "a recording takes no option but --speed");
+    }
     if (trace_load(&r.trace, r.path, error, sizeof error)) return aoictl_failed(ctl, "%s", error);
     /* into a space that is there, whatever its settings, or one of our own */
     uint64_t entities, players;

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "bench.h"
+#include "yardstick.h"
 
 /* The default of a space, for all workloads: the figures are those of somebody who has chosen nothing. */
 #define CELL_SIZE AOI_CELL_SIZE_DEFAULT
@@ -27,6 +28,7 @@ static const struct workload workloads[] = {
     {"MEM", "a million that nobody watches: bytes an entity", 1000000, 20000, 50, 0.5, 2, 0, NULL, run_memory},
     {"IDLE", "a million still ones, 10,000 players: one moves, all move", 1000000, 20000, 50, 0.5, 200, 0, NULL, run_idle},
     {"SPARSE", "4,000 in 1,000,000 x 1,000,000; half-extents 10, one in ten 10,000", 4000, 1000000, 10, 5, 200, 0, few_huge, run_all},
+    {"QUERY", "boxes of 200 x 100 over W2, 1,000 for each of --flushes", 10000, 1000, 50, 1, 100, 0, NULL, bench_run_query},
     {"CROWD", "W4 with max_view 100", 5000, 200, 50, 0.5, 20, 0, NULL, bench_run_crowd},
     {"LOD", "W2 with update_tiers 15:1 30:2 *:4, beside W2", 10000, 1000, 50, 1, 100, 0, NULL, bench_run_lod},
     {"APPEAL", "W3 with ten that can be seen from 2,000 further away, beside W3", 100000, 6324, 50, 0.5, 20, 0, NULL, bench_run_appeal},
@@ -59,9 +61,16 @@ void bench_build(struct crowd *c, struct result *out)
     out->subscribe_s = crowd_seconds() - t1;
 }
 
-double bench_round(struct crowd *c, struct result *out)
+void bench_warm_up(struct crowd *c)
 {
     crowd_step(c);
+    crowd_move_all(c);
+    crowd_flush(c);
+}
+
+/* A function of its own, so that scripts/check-instructions can count what is in it. */
+__attribute__((noinline)) double bench_clocked(struct crowd *c, struct result *out)
+{
     double t0 = crowd_seconds();
     crowd_move_all(c);
     double t1 = crowd_seconds();
@@ -71,6 +80,13 @@ double bench_round(struct crowd *c, struct result *out)
     out->flush_s += flush_s;
     out->move_s += t1 - t0;
     out->allocations += mem_alloc_count() - allocations;
+    return flush_s;
+}
+
+double bench_round(struct crowd *c, struct result *out)
+{
+    crowd_step(c);
+    double flush_s = bench_clocked(c, out);
     out->moves += c->plan.entities;
     crowd_count_pairs(c);
     out->pairs += c->pairs_now;
@@ -107,8 +123,7 @@ static void run_all(const struct options *o, struct result *out)
     uint32_t flushes = o->flushes;
     crowd_init(&c, &plan);
     bench_build(&c, out);
-    struct result warm_up = *out;
-    bench_round(&c, &warm_up);
+    bench_warm_up(&c);
     c.enters = c.leaves = c.updates = c.deltas = 0;
     for (uint32_t f = 1; f <= flushes; f++) {
         bench_round(&c, out);
@@ -197,17 +212,24 @@ static void report(const struct result *r)
         {"enters", 0, (double)r->enters, true},
         {"leaves", 0, (double)r->leaves, true},
         {"updates", 0, (double)r->updates, true},
-        {"ns_per_move", 2, ratio(r->move_s * 1e9, (double)r->moves), true},
-        {"ns_per_pair", 3, ratio(r->flush_s * 1e9, (double)r->pairs), true},
-        {"ns_per_pair_with_moves", 3, ratio((r->flush_s + r->move_s) * 1e9, (double)r->pairs), true},
-        {"ns_per_flush", 0, r->flush_median_s > 0 ? r->flush_median_s * 1e9 : ratio(r->flush_s * 1e9, r->flushes), true},
+        {"ns_per_move", 2, ratio(r->move_s * 1e9, (double)r->moves), r->moves > 0},
+        {"ns_per_pair", 3, ratio(r->flush_s * 1e9, (double)r->pairs), r->flush_s > 0},
+        {"ns_per_pair_with_moves", 3, ratio((r->flush_s + r->move_s) * 1e9, (double)r->pairs), r->flush_s > 0},
+        {"ns_per_flush", 0, r->flush_median_s > 0 ? r->flush_median_s * 1e9 : ratio(r->flush_s * 1e9, r->flushes), r->flush_s > 0},
         {"told_per_player_max", 0, r->told_most, r->told_most > 0},
-        {"base_ns_per_flush", 0, r->base_flush_median_s * 1e9, r->base != NULL},
-        {"ns_per_flush_ratio", 3, r->flush_ratio, r->base != NULL},
+        {"base_ns_per_flush", 0, r->base_flush_median_s * 1e9, r->flush_ratio > 0},
+        {"ns_per_flush_ratio", 3, r->flush_ratio, r->flush_ratio > 0},
+        {"ns_per_round", 0, r->round_s * 1e9, r->round_s > 0},
+        {"base_ns_per_round", 0, r->base_round_s * 1e9, r->round_s > 0},
+        {"round_ratio", 2, r->round_ratio, r->round_s > 0},
         {"base_pairs", 0, (double)r->base_pairs, r->base_pairs > 0},
-        {"ns_per_pair_ratio", 3, r->pair_ratio, r->base_pairs > 0},
+        {"ns_per_pair_ratio", 3, r->pair_ratio, r->pair_ratio > 0},
         {"base_updates", 0, (double)r->base_updates, r->base_updates > 0},
         {"updates_ratio", 4, ratio((double)r->updates, (double)r->base_updates), r->base_updates > 0},
+        {"queries", 0, (double)r->queries, r->queries > 0},
+        {"rows_per_query", 1, ratio((double)r->results, (double)r->queries), r->queries > 0},
+        {"ns_per_query", 1, ratio(r->query_s * 1e9, (double)r->queries), r->queries > 0},
+        {"ns_per_result", 3, ratio(r->query_s * 1e9, (double)r->results), r->queries > 0},
         {"ns_per_insert", 1, ratio(r->insert_s * 1e9, r->entities), true},
         {"ns_per_subscribe", 1, ratio(r->subscribe_s * 1e9, r->players), true},
         {"allocations", 0, (double)r->allocations, true},
@@ -228,8 +250,10 @@ static void report(const struct result *r)
 
 static void usage(FILE *to)
 {
-    fprintf(to, "usage: aoibench core --workload NAME [--index grid|crosslist] [--flushes N] [--cell-size N] [--seed N] [--presence] [--json]\n"
-                "Runs the core alone. All entities watch and move, unless said otherwise. --presence: players that want no updates. Exit status 1: "
+    fprintf(to, "usage: aoibench core --workload NAME [--index grid|crosslist] [--flushes N] [--cell-size N] [--seed N] [--presence] [--yardstick "
+                "brute|cells] [--json]\n"
+                "Runs the core alone. All entities watch and move, unless said otherwise. --presence: players that want no updates. --yardstick: W1 "
+                "to W6 beside another way to the same. Exit status 1: "
                 "what players were told differs from brute force.\n");
     for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++) fprintf(to, "  %-7s %s\n", workloads[i].name, workloads[i].what);
 }
@@ -282,6 +306,9 @@ static struct options parse(int argc, char **argv)
         } else if (strcmp(name, "--index") == 0 && value != NULL) {
             if (strcmp(value, "grid") != 0 && strcmp(value, "crosslist") != 0) bad("no such index", value);
             o.index = strcmp(value, "grid") == 0 ? AOI_INDEX_GRID : AOI_INDEX_CROSSLIST;
+        } else if (strcmp(name, "--yardstick") == 0 && value != NULL) {
+            if (strcmp(value, "brute") != 0 && strcmp(value, "cells") != 0) bad("no such yardstick", value);
+            o.yardstick = strcmp(value, "brute") == 0 ? &yardstick_brute : &yardstick_cells;
         } else if (strcmp(name, "--flushes") == 0) {
             o.flushes = (uint32_t)number(name, value);
         } else if (strcmp(name, "--cell-size") == 0) {
@@ -302,7 +329,10 @@ int main(int argc, char **argv)
 {
     struct options o = parse(argc, argv);
     struct result r = {.options = &o};
-    o.workload->run(&o, &r);
+    if (o.yardstick != NULL)
+        bench_versus(&o, &r);
+    else
+        o.workload->run(&o, &r);
     report(&r);
     return r.mismatches == 0 ? 0 : 1;
 }

@@ -6,6 +6,7 @@
 
 struct options;
 struct result;
+struct yardstick;
 
 struct workload {
     const char *name, *what;
@@ -24,6 +25,7 @@ struct options {
     double cell_size;
     uint64_t seed;
     bool json, presence;
+    const struct yardstick *yardstick; /* NULL: none */
 };
 
 /* What was measured; a report prints them in this order. */
@@ -42,20 +44,28 @@ struct result {
     const char *base; /* NULL: nothing */
     double base_flush_median_s, flush_ratio, pair_ratio;
     uint64_t base_updates, base_pairs;
+    double round_s, base_round_s, round_ratio; /* beside a yardstick: moves and flush, and how many times longer it takes */
+    uint64_t queries, results;                 /* QUERY; 0: not measured */
+    double query_s;
     uint64_t mismatches;
 };
 
 struct crowd_plan bench_plan(const struct options *o, uint32_t players);
 void bench_build(struct crowd *c, struct result *out);
+void bench_warm_up(struct crowd *c); /* a round that is not measured */
+double bench_clocked(struct crowd *c, struct result *out);
 /* All move, then a flush, of which the time is returned. */
 double bench_round(struct crowd *c, struct result *out);
 void bench_take_counts(const struct crowd *c, struct result *out);
 double bench_median(double *values, uint32_t n); /* reorders them */
 
-/* rules.c, zoom.c */
+void bench_versus(const struct options *o, struct result *out); /* the workload beside o->yardstick */
+
+/* rules.c, zoom.c, query.c */
 void bench_run_crowd(const struct options *o, struct result *out);
 void bench_run_lod(const struct options *o, struct result *out);
 void bench_run_appeal(const struct options *o, struct result *out);
+void bench_run_query(const struct options *o, struct result *out);
 void bench_run_zoom(const struct options *o, struct result *out);
 
 #endif

@@ -9,7 +9,7 @@ size_t model_sink_room(void *ctx, aoi_owner owner)
 {
     struct model *m = ctx;
     REQUIRE(m->flushing != NULL, "room() outside a flush");
-    REQUIRE(owner < MODEL_OWNERS, "room() for owner %u", owner);
+    REQUIRE(owner < MODEL_OWNERS && !m->away[owner], "room() for owner %u", owner);
     m->room_last[owner] = m->room[owner];
     if (m->room[owner] < m->room_min[owner]) m->room_min[owner] = m->room[owner];
     return m->room[owner];
@@ -358,10 +358,23 @@ static void miss_messages(const struct model *m, const struct model_space *s, st
     if (!m->drains[p->owner]) p->lost_least += missing;
 }
 
+/* Its owner is away: it misses everything, and no work is left for that. */
+static void pass_over(const struct model_space *s, struct model_player *p)
+{
+    p->left = false;
+    p->skipped = true;
+    p->lost_most += s->messages.n;
+    for (uint32_t i = 0; i < p->told.n; i++) p->told.at[i].owed = true;
+}
+
 /* After the flush: is there anything that a player that got no delta should have been told? */
 static void check_player(const struct model *m, struct model_space *s, struct model_player *p)
 {
     if (p->delivered) return;
+    if (m->away[p->owner]) {
+        pass_over(s, p);
+        return;
+    }
     size_t room = m->room_min[p->owner];
     unsigned long long flush = s->flush, id = p->id;
     p->left = p->full_due;
@@ -398,7 +411,7 @@ bool model_sink_observed(void *ctx, aoi_owner owner, uint64_t space, const uint6
     struct model *m = ctx;
     struct model_space *s = m->flushing;
     REQUIRE(s != NULL && s->id == space, "observed() outside a flush of its space");
-    REQUIRE(owner < MODEL_OWNERS && !m->heard[owner] && n > 0, "observed() for owner %u with %zu", owner, n);
+    REQUIRE(owner < MODEL_OWNERS && !m->heard[owner] && !m->away[owner] && n > 0, "observed() for owner %u with %zu", owner, n);
     m->heard[owner] = true;
     m->observed++;
     for (size_t i = 0; i < n; i++) {
@@ -406,7 +419,7 @@ bool model_sink_observed(void *ctx, aoi_owner owner, uint64_t space, const uint6
         struct model_entity *e = model_entity(s, id[i]);
         REQUIRE(e != NULL && e->owner == owner && e->report_observed, "observed(): owner %u does not want to know about %llu", owner, number);
         REQUIRE(!e->named, "observed(): %llu twice", number);
-        REQUIRE(observed[i] == model_observed(s, e), "observed(): %llu is %d", number, !observed[i]);
+        REQUIRE(observed[i] == model_observed(m, s, e), "observed(): %llu is %d", number, !observed[i]);
         REQUIRE(e->reported != (observed[i] ? MODEL_OBSERVED : MODEL_UNOBSERVED), "observed(): %llu was told as %d already", number, observed[i]);
         e->named = true;
         if (m->deaf[owner]) continue;
@@ -431,9 +444,9 @@ static bool check_observed(const struct model *m, const struct model_space *s)
     bool left = false;
     for (uint32_t i = 0; i < s->entities.n; i++) {
         const struct model_entity *e = &s->entities.at[i];
-        if (!e->report_observed) continue;
-        bool is = model_observed(s, e);
-        if (is == (e->reported == MODEL_OBSERVED)) continue;
+        if (!e->report_observed || m->away[e->owner]) continue; /* away: told when it is back */
+        bool is = model_observed(m, s, e);
+        if (is == (e->reported == MODEL_OBSERVED) && e->reported != MODEL_RESTATE) continue;
         left = true;
         REQUIRE(m->deaf[e->owner], "flush %llu: owner %u was not told that %llu is observed: %d", (unsigned long long)s->flush, e->owner,
                 (unsigned long long)e->id, is);
@@ -530,6 +543,8 @@ void model_converge(struct model *m, struct model_space *s)
         m->room[o] = MODEL_NO_LIMIT;
         m->drains[o] = m->deaf[o] = false;
     }
+    for (aoi_owner o = 0; o < MODEL_OWNERS; o++)
+        if (m->away[o]) model_owner_away(m, o, false);
     uint32_t most = flushes_needed(s);
     m->final = false;
     bool pending = true;

@@ -280,7 +280,7 @@ int model_space_set(struct model *m, struct model_space *s, aoi_owner owner, boo
     unsigned faults = 0;
     struct aoi_settings set = s->set;
     if (change->has_flush_ms) set.flush_ms = change->flush_ms;
-    if (change->has_leave_margin) set.leave_margin = change->leave_margin;
+    if (change->has_leave_margin) set.leave_margin = clean(change->leave_margin);
     if (change->has_min_stay_ms) set.min_stay_ms = change->min_stay_ms;
     if (change->has_max_view) set.max_view = change->max_view;
     if (change->has_max_enter_per_flush) set.max_enter_per_flush = change->max_enter_per_flush;
@@ -332,8 +332,22 @@ static void forget_releases(struct model_space *s, aoi_owner to)
     for (uint32_t i = 0; i < s->players.n; i++) s->players.at[i].released &= s->players.at[i].release_to != to;
 }
 
+void model_owner_away(struct model *m, aoi_owner owner, bool away)
+{
+    m->away[owner] = away;
+    aoi_owner_away(m->world, owner, away);
+    model_judge(m, away ? "away" : "back", owner, AOI_OK, 0, 0);
+    for (uint32_t i = 0; i < m->spaces.n && !away; i++) {
+        struct model_space *s = m->spaces.at[i];
+        for (uint32_t k = 0; k < s->players.n; k++) s->players.at[k].full_due |= s->players.at[k].owner == owner;
+        for (uint32_t k = 0; k < s->entities.n; k++)
+            if (s->entities.at[k].owner == owner) s->entities.at[k].reported = MODEL_RESTATE;
+    }
+}
+
 void model_owner_end(struct model *m, aoi_owner owner, bool tell)
 {
+    m->away[owner] = false;
     uint32_t closed = 0;
     for (uint32_t i = 0; i < m->spaces.n; i++) {
         struct model_space *s = m->spaces.at[i];
@@ -385,16 +399,16 @@ static void expect_loss(struct model *m, aoi_owner loser, bool player, uint64_t 
     m->losing_id = id;
 }
 
-static bool may_take(bool released, aoi_owner to, aoi_owner taker)
+static bool may_take(const struct model *m, bool released, aoi_owner to, aoi_owner taker, aoi_owner owner)
 {
-    return released && (to == 0 || to == taker);
+    return m->away[owner] || (released && (to == 0 || to == taker));
 }
 
 static int adopt(struct model *m, struct model_space *s, aoi_owner owner, const struct aoi_entity *entity)
 {
     struct model_entity *e = model_entity(s, entity->id);
     unsigned faults = entity->id == 0 ? CODE(AOI_EINVAL) : e == NULL ? CODE(AOI_ENOENTITY) : 0;
-    if (e != NULL && e->owner != owner && !may_take(e->released, e->release_to, owner)) faults |= CODE(AOI_EOWNER);
+    if (e != NULL && e->owner != owner && !may_take(m, e->released, e->release_to, owner, e->owner)) faults |= CODE(AOI_EOWNER);
     bool changes = faults == 0 && e->owner != owner;
     if (changes) expect_loss(m, e->owner, false, e->id);
     int rc = model_judge(m, "adopt", entity->id, aoi_entity_add(model_core_space(m, s), owner, AOI_ADD_ADOPT, entity), faults, 0);
@@ -413,10 +427,17 @@ int model_entity_add(struct model *m, struct model_space *s, aoi_owner owner, en
     if (entity->id == 0 || (mode != AOI_ADD_NEW && mode != AOI_ADD_UPSERT)) faults |= CODE(AOI_EINVAL);
     if (entity->payload_len > m->limits.max_payload) faults |= CODE(AOI_ELIMIT);
     if (e != NULL && mode == AOI_ADD_NEW) faults |= CODE(AOI_EDUPENTITY);
-    if (e != NULL && mode == AOI_ADD_UPSERT && e->owner != owner) faults |= CODE(AOI_EOWNER);
+    if (e != NULL && mode == AOI_ADD_UPSERT && e->owner != owner && !m->away[e->owner]) faults |= CODE(AOI_EOWNER);
     if (e == NULL && s->entities.n >= m->limits.max_entities) faults |= CODE(AOI_ELIMIT);
+    bool takes = faults == 0 && e != NULL && e->owner != owner;
+    if (takes) expect_loss(m, e->owner, false, e->id);
     int rc = model_judge(m, "add", entity->id, aoi_entity_add(model_core_space(m, s), owner, mode, entity), faults, 0);
     if (rc != AOI_OK) return rc;
+    if (takes) {
+        e->owner = owner;
+        e->released = false;
+        e->reported = MODEL_UNKNOWN;
+    }
     if (e == NULL) {
         uint32_t i = lower_bound(s->entities.at, s->entities.n, sizeof *s->entities.at, entity->id);
         (void)array_add(&s->entities);
@@ -573,7 +594,7 @@ static struct model_player *open_player(struct model_space *s, aoi_owner owner, 
 int model_player_settings(struct model *m, struct model_space *s, aoi_owner owner, uint64_t player, const struct aoi_player_settings *settings)
 {
     struct model_player *p = model_player(s, player);
-    bool takes = p != NULL && p->owner != owner && settings->take_over && may_take(p->released, p->release_to, owner);
+    bool takes = p != NULL && p->owner != owner && settings->take_over && may_take(m, p->released, p->release_to, owner, p->owner);
     unsigned faults = takes ? 0 : player_faults(m, s, owner, player, true);
     if (!isfinite(settings->leave_margin) || settings->leave_margin < 0) faults |= CODE(AOI_EINVAL);
     if (settings->max_view > AOI_MAX_VIEW) faults |= CODE(AOI_EINVAL) | CODE(AOI_ELIMIT);
@@ -583,6 +604,7 @@ int model_player_settings(struct model *m, struct model_space *s, aoi_owner owne
     p = open_player(s, owner, player);
     p->full_due |= takes || (p->set.presence_only && !settings->presence_only);
     p->set = *settings;
+    p->set.leave_margin = clean(settings->leave_margin);
     p->mask = settings->mask == 0 ? UINT32_MAX : settings->mask;
     if (settings->take_over) p->released = false; /* taken, or taken back */
     p->owner = owner;

@@ -20,7 +20,7 @@ struct model_value {
 };
 
 /* What an owner was told about whether its entity is observed. */
-enum model_report { MODEL_UNOBSERVED, MODEL_OBSERVED, MODEL_UNKNOWN };
+enum model_report { MODEL_UNOBSERVED, MODEL_OBSERVED, MODEL_UNKNOWN, MODEL_RESTATE };
 
 /* How a player sees an entity: see model_look(). */
 struct model_sight {
@@ -128,8 +128,9 @@ struct model {
     size_t room_min[MODEL_OWNERS], room_last[MODEL_OWNERS]; /* what was said in this flush */
     bool deaf[MODEL_OWNERS];                                /* what the sink's observed() answers: not now */
     bool heard[MODEL_OWNERS];                               /* it was called in this flush */
-    uint64_t now_ms;                                        /* of the next flush; move it on between them */
-    bool final;                                             /* the next flush is one that tiers and budgets do not bind */
+    bool away[MODEL_OWNERS];
+    uint64_t now_ms; /* of the next flush; move it on between them */
+    bool final;      /* the next flush is one that tiers and budgets do not bind */
 
     struct model_space *flushing;
     uint64_t tag, time_us;
@@ -168,13 +169,14 @@ bool model_due(const struct model *m, const struct model_entity *e, uint64_t flu
 float model_margin(const struct model_space *s, const struct model_player *p);
 uint32_t model_max_view(const struct model_space *s, const struct model_player *p);
 uint32_t model_max_enter(const struct model_space *s, const struct model_player *p);
-bool model_observed(const struct model_space *s, const struct model_entity *e);
+bool model_observed(const struct model *m, const struct model_space *s, const struct model_entity *e);
 
 /* Each returns the core's code. */
 int model_space_create(struct model *m, aoi_owner owner, uint64_t id, const struct aoi_settings *settings, bool if_absent);
 int model_space_destroy(struct model *m, aoi_owner owner, bool admin, uint64_t id);
 int model_space_set(struct model *m, struct model_space *s, aoi_owner owner, bool admin, const struct aoi_space_change *change);
 void model_owner_end(struct model *m, aoi_owner owner, bool tell);
+void model_owner_away(struct model *m, aoi_owner owner, bool away);
 
 int model_entity_add(struct model *m, struct model_space *s, aoi_owner owner, enum aoi_add_mode mode, const struct aoi_entity *entity);
 int model_entity_move(struct model *m, struct model_space *s, aoi_owner owner, uint64_t id, const float pos[3], const uint32_t *extra);
@@ -205,6 +207,9 @@ int model_resync(struct model *m, struct model_space *s, aoi_owner owner, uint64
 bool model_flush(struct model *m, struct model_space *s);
 /* Flushes until nothing is pending, with room for all and time going by; that has to be soon. Then every view is what it should be and was told as it is. */
 void model_converge(struct model *m, struct model_space *s);
+
+/* digest.c: a hash of a delta that does not depend on the order inside a section, and leaves out messages_lost, in which the indexes may differ. */
+uint64_t model_digest(const struct aoi_delta *delta);
 
 /* Reads all pages of at most `limit` rows and compares. Returns the number of entities found, or the (right) error code. */
 int model_query_box(struct model *m, struct model_space *s, const float min[3], const float max[3], uint32_t layers, size_t limit);

@@ -190,10 +190,10 @@ uint32_t model_look(const struct model *m, struct model_space *s, struct model_p
     return seen;
 }
 
-bool model_observed(const struct model_space *s, const struct model_entity *e)
+bool model_observed(const struct model *m, const struct model_space *s, const struct model_entity *e)
 {
     for (uint32_t i = 0; i < s->players.n; i++) {
-        const struct model_told *t = model_told(&s->players.at[i], e->id);
+        const struct model_told *t = m->away[s->players.at[i].owner] ? NULL : model_told(&s->players.at[i], e->id);
         if (t != NULL && t->identity == e->identity && model_unit(&s->players.at[i], e->id) == NULL) return true;
     }
     return false;

@@ -581,6 +581,39 @@ BOTH(a_crowd_on_one_spot_comes_and_goes)
 
 /* ------------------------------------------------------------------------------------------------------------- single cases */
 
+/* Nothing is read meanwhile, so an index may do it all at once. */
+static void many_new_watches_that_change_before_anything_is_read(const struct aoi__index_ops *ops)
+{
+    enum { N = 600 };
+    struct rig r;
+    uint64_t start = seed();
+    rig_init(&r, ops, 2, N, N);
+    r.rng = start;
+    for (uint32_t i = 0; i < N; i++) {
+        float pos[3];
+        random_place(&r, pos);
+        insert(&r, i, pos);
+    }
+    for (int turn = 0; turn < 4; turn++) {
+        for (uint32_t i = 0; i < N; i++) {
+            if (r.owner[i] != AOI__NONE && below(&r, 2)) watch_clear(&r, i);
+            watch_around(&r, i, i, (float)(1 + i % 3 * 20));
+            if (i % 2 == 0) watch_around(&r, i, i, 5);
+            if (i % 3 == 0) random_move(&r, i);
+            if (i % 3 == 0) watch_around(&r, i, i, 12);
+            if (i % 5 == 0) watch_clear(&r, i);
+            if (i % 10 == 0) watch_around(&r, i, i, 12);
+            if (i % 7 == 0) erase(&r, i / 2);
+            if (i % 7 == 0) insert(&r, i / 2, r.space.hot[i].pos);
+        }
+        flush(&r);
+        for (uint32_t i = 0; i < N; i++) check_watch(&r, i);
+        ops->validate(&r.space);
+    }
+    rig_clear(&r);
+}
+BOTH(many_new_watches_that_change_before_anything_is_read)
+
 static void edges_are_inclusive_from_every_side(const struct aoi__index_ops *ops)
 {
     struct rig r;
@@ -770,6 +803,7 @@ int main(void)
         BOTH_OF(a_tiny_world_matches_brute_force),
         BOTH_OF(a_crowd_that_watches_and_teleports_matches_brute_force),
         BOTH_OF(a_crowd_on_one_spot_comes_and_goes),
+        BOTH_OF(many_new_watches_that_change_before_anything_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,21 +160,35 @@ static uint64_t player_id(struct run *r)
     return k == 0 ? UINT64_MAX : k;
 }
 
+/* Who does something is not away. */
+static aoi_owner acting(struct run *r, aoi_owner owner)
+{
+    for (int i = 0; i < 3 && r->m.away[owner]; i++) {
+        if (percent(r, 20) || i == 2) {
+            trace(r, "back o%u", owner);
+            model_owner_away(&r->m, owner, false);
+        } else {
+            owner = owner % 3 + 1;
+        }
+    }
+    return owner;
+}
+
 static aoi_owner some_owner(struct run *r)
 {
-    return 1 + below(r, 3);
+    return acting(r, 1 + below(r, 3));
 }
 
 static aoi_owner owner_of(struct run *r, const struct model_space *s, uint64_t entity)
 {
     const struct model_entity *e = model_entity(s, entity);
-    return e != NULL && percent(r, 92) ? e->owner : some_owner(r);
+    return e != NULL && percent(r, 92) ? acting(r, e->owner) : some_owner(r);
 }
 
 static aoi_owner player_owner(struct run *r, const struct model_space *s, uint64_t player)
 {
     const struct model_player *p = model_player(s, player);
-    return p != NULL && percent(r, 92) ? p->owner : some_owner(r);
+    return p != NULL && percent(r, 92) ? acting(r, p->owner) : some_owner(r);
 }
 
 /* Mostly one that exists. */
@@ -486,40 +500,11 @@ static void do_flush(struct run *r, struct model_space *s, bool settle)
     if (r->target < 200 || percent(r, 5)) aoi_validate(r->m.world);
 }
 
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-    h = (h ^ v) * 0x9E3779B97F4A7C15u;
-    return h ^ (h >> 29);
-}
-
-static uint64_t mix_float(uint64_t h, float f)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return mix(h, bits);
-}
-
-/* A hash of the delta that does not depend on the order inside a section, nor on the order of players. */
+/* The order of players does not matter. */
 static void on_delta(void *ctx, const struct aoi_delta *d)
 {
     struct run *r = ctx;
-    uint64_t sum = 0;
-    for (size_t i = 0; i < d->leave_n; i++) sum += mix(1, d->leave_id[i]);
-    for (size_t i = 0; i < d->enters.n; i++) {
-        uint64_t h = mix(mix(2, d->enters.id[i]), d->enters.layers[i]);
-        h = mix_float(mix_float(h, d->enters.x[i]), d->enters.y[i]);
-        if (d->enters.z != NULL) h = mix_float(h, d->enters.z[i]);
-        sum += d->enters.extra != NULL ? mix(h, d->enters.extra[i]) : h;
-    }
-    for (size_t i = 0; i < d->updates.n; i++) {
-        uint64_t h = mix_float(mix_float(mix(3, d->updates.id[i]), d->updates.x[i]), d->updates.y[i]);
-        if (d->updates.z != NULL) h = mix_float(h, d->updates.z[i]);
-        sum += d->updates.extra != NULL ? mix(h, d->updates.extra[i]) : h;
-    }
-    for (size_t i = 0; i < d->payload_n; i++) sum += mix(mix(4, d->payload_id[i]), d->payload_len[i]);
-    for (size_t i = 0; i < d->layers_n; i++) sum += mix(mix(5, d->layers_id[i]), d->layers[i]);
-    for (size_t i = 0; i < d->message_n; i++) sum = mix(sum, mix(d->message_from[i], d->message_len[i]));
-    r->flush_hash += mix(mix(mix(mix(sum, d->player), d->seq), d->full), d->closed);
+    r->flush_hash += model_digest(d);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- a run */
@@ -564,7 +549,7 @@ static struct aoi_settings kind_settings(struct run *r, unsigned kind)
 static void do_space(struct run *r, struct model_space *s)
 {
     uint64_t id = space_ids[below(r, 4)];
-    aoi_owner owner = below(r, 4);
+    aoi_owner owner = acting(r, below(r, 4));
     uint32_t what = below(r, 10);
     trace(r, "%s s%llu o%u", what < 5 ? "create" : what < 8 ? "destroy" : "end of", (unsigned long long)id, owner);
     if (what < 5) {
@@ -572,15 +557,23 @@ static void do_space(struct run *r, struct model_space *s)
         if (r->lockstep) set.index = r->set.index;
         model_space_create(&r->m, owner, percent(r, 10) ? 0 : id, &set, percent(r, 50));
     } else if (what < 8) {
-        model_space_destroy(&r->m, 1 + below(r, 3), percent(r, 40), id);
+        model_space_destroy(&r->m, some_owner(r), percent(r, 40), id);
     } else if (percent(r, 30)) {
         model_owner_end(&r->m, 1 + below(r, 3), percent(r, 50));
     }
 }
 
+static void do_away(struct run *r, struct model_space *s)
+{
+    (void)s;
+    aoi_owner owner = 1 + below(r, 3);
+    trace(r, "%s o%u", r->m.away[owner] ? "back" : "away", owner);
+    model_owner_away(&r->m, owner, !r->m.away[owner]);
+}
+
 static void do_set(struct run *r, struct model_space *s)
 {
-    aoi_owner owner = percent(r, 90) ? s->owner : some_owner(r);
+    aoi_owner owner = percent(r, 90) ? acting(r, s->owner) : some_owner(r);
     bool admin = s->owner == 0 || percent(r, 10);
     struct aoi_space_change change = {0};
     switch (below(r, 6)) {
@@ -631,9 +624,9 @@ static const struct {
     uint32_t weight;
     void (*run)(struct run *r, struct model_space *s);
 } commands[] = {
-    {380, do_move},         {80, do_add},      {40, do_remove}, {30, do_there_and_back}, {100, do_entity_state},
-    {100, do_subscription}, {30, do_viewport}, {30, do_player}, {45, do_query},          {30, do_override},
-    {20, do_hand_over},     {35, do_publish},  {8, do_set},     {2, do_space},           {2, do_converge},
+    {380, do_move},    {80, do_add},    {40, do_remove},  {30, do_there_and_back}, {100, do_entity_state}, {100, do_subscription},
+    {30, do_viewport}, {30, do_player}, {45, do_query},   {30, do_override},       {20, do_hand_over},     {35, do_publish},
+    {8, do_set},       {2, do_space},   {2, do_converge}, {15, do_away},
 };
 
 /* Some spaces have been there for years: the 32-bit serials of their flushes are about to wrap. (Then a player that is being skipped is told everything again,

@@ -118,13 +118,20 @@ class View:
         self.seq = 0
         self.entities = {}
         self.building = None  # a Delta of which parts are still to come
+        self.lapsed = False
+
+    def lapse(self):
+        """The session was resumed: deltas may have been lost."""
+        self.building, self.lapsed = None, True
 
     def apply(self, frame, d):
         """Applies one PlayerDelta. Returns the whole Delta, or None if more parts follow."""
         if self.building is None:
             self._expect(d.part == 0, d, "the first part is numbered %d" % d.part)
-            taken_over = self.seq == 0 and d.seq > 1 and (d.full or d.closed)  # it goes on where the session that lost it stopped
+            taken_over = (self.seq == 0 or self.lapsed) and d.seq > 0 and (d.full or d.closed)  # it goes on where the session that lost it stopped
+            self._expect(not self.lapsed or d.full or d.closed, d, "the first one after a resume is full")
             self._expect(d.seq == self.seq + 1 or taken_over, d, "follows number %d" % self.seq)
+            self.lapsed = False
             self.building = Delta(frame.space, frame)
             self.building.player, self.building.seq, self.building.full, self.building.closed = d.player, d.seq, d.full, d.closed
         b = self.building
@@ -201,8 +208,9 @@ class Connection:
     Observed frames are applied to .observed, (space, entity) -> bool, and kept in .notices, as are those of Lost.
     """
 
-    def __init__(self, port, hello=True, name="python", rcvbuf=None, token="", tls=None):
-        """port: of 127.0.0.1, or the path of a Unix socket; tls: an ssl.SSLContext."""
+    def __init__(self, port, hello=True, name="python", rcvbuf=None, token="", tls=None, lease_ms=0, resume=None):
+        """port: of 127.0.0.1, or the path of a Unix socket; tls: an ssl.SSLContext; resume: the Connection of which the session is to go on, with its views, seqs and what it
+        was told: .welcome.resumed tells whether it did."""
         local = isinstance(port, str)
         self.sock = socket.socket(socket.AF_UNIX if local else socket.AF_INET, socket.SOCK_STREAM)
         if rcvbuf:
@@ -218,10 +226,17 @@ class Connection:
         self.log, self.deltas, self.views, self.notices, self.observed = [], [], {}, [], {}
         self.max_frame_bytes = 1 << 20
         if hello:
-            reply = self.call(hello=pb.Hello(protocol_version=1, client_name=name, token=token))
+            ask = pb.Hello(protocol_version=1, client_name=name, token=token, lease_ms=lease_ms)
+            if resume:
+                ask.resume_session, ask.resume_token = resume.welcome.session, resume.welcome.resume_token
+            reply = self.call(hello=ask)
             assert reply.WhichOneof("kind") == "welcome", reply
             self.welcome = reply.welcome
             self.max_frame_bytes = self.welcome.max_frame_bytes
+            if resume and self.welcome.resumed:
+                self.seq, self.views, self.observed = max(resume.seq, self.welcome.last_seq), resume.views, {}
+                for view in self.views.values():
+                    view.lapse()
 
     def __enter__(self):
         return self

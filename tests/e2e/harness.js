@@ -7,7 +7,7 @@ const path = require('node:path');
 const crypto = require('node:crypto');
 
 const AOID = process.env.AOID || path.join(__dirname, '..', '..', 'build', 'aoid');
-const SANITIZED = ['ERROR: AddressSanitizer', 'runtime error', 'LeakSanitizer', 'UndefinedBehaviorSanitizer'];
+const SANITIZED = ['event=oracle', 'ERROR: AddressSanitizer', 'runtime error', 'LeakSanitizer', 'UndefinedBehaviorSanitizer'];
 const START_MS = 60000, END_MS = 60000, TEST_MS = 150000;
 
 const sleep = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });

@@ -16,6 +16,7 @@ import traceback
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 AOID = os.environ.get("AOID", os.path.join(ROOT, "build", "aoid"))
+PLAIN = os.environ.get("AOID_PLAIN", os.path.join(ROOT, "build", "aoid"))  # without a sanitizer, which takes more address space than any limit leaves
 SANITIZED = ("ERROR: AddressSanitizer", "runtime error", "LeakSanitizer", "UndefinedBehaviorSanitizer")
 LIMIT_SECONDS = 150  # a test that hangs is ended with a stack trace
 
@@ -66,15 +67,16 @@ def eventually(condition, what, seconds=30):
 class Daemon:
     """with Daemon(out_soft_bytes=65536) as d: ... d.port ... Ends it by SIGTERM and looks at how it ended."""
 
-    def __init__(self, config=None, nofile=None, **options):
+    def __init__(self, config=None, nofile=None, memory=None, **options):
         self.nofile = nofile  # limit of open files
+        self.memory = memory  # limit of its address space, in bytes
         self.dir = tempfile.TemporaryDirectory(prefix="aoid-e2e-")
         self.config, self.options = config, {"max_lease_ms": 0, **options}  # sessions end with their connections, unless a test is about that
         self.process = self.port = None
 
     def __enter__(self):
         port_file = os.path.join(self.dir.name, "port")
-        args = [AOID, "--listen", "127.0.0.1:0", "--port-file", port_file, "--set", "http_listen=none"]
+        args = [PLAIN if self.memory else AOID, "--listen", "127.0.0.1:0", "--port-file", port_file, "--set", "http_listen=none"]
         if self.config is not None:
             path = os.path.join(self.dir.name, "aoid.conf")
             with open(path, "w") as f:
@@ -84,7 +86,7 @@ class Daemon:
             args += ["--set", "%s=%s" % (name, value)]
         self.errors = open(os.path.join(self.dir.name, "stderr"), "w+b")
         self.process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=self.errors, stderr=self.errors,
-                                        preexec_fn=self.limit_files if self.nofile else None)
+                                        preexec_fn=self.limit if self.nofile or self.memory else None)
         until = time.monotonic() + 60
         while not self.port:
             if self.process.poll() is not None:
@@ -110,8 +112,10 @@ class Daemon:
             self.errors.close()
             self.dir.cleanup()
 
-    def limit_files(self):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (self.nofile, self.nofile))
+    def limit(self):
+        for what, limit in ((resource.RLIMIT_NOFILE, self.nofile), (resource.RLIMIT_AS, self.memory)):
+            if limit:
+                resource.setrlimit(what, (limit, limit))
 
     def log(self):
         with open(os.path.join(self.dir.name, "stderr"), "rb") as f:
@@ -130,6 +134,7 @@ class Daemon:
         log = self.log()
         for word in SANITIZED:
             assert word not in log, "a sanitizer's report:\n" + log[max(0, log.index(word) - 200):][:8000]
+        assert "event=oracle" not in log, "a view was not what brute force gives:\n" + self.tail()
         assert status == 0, "the daemon ended with %d:\n%s" % (status, self.tail())
 
     def stop(self):
@@ -150,6 +155,11 @@ class Daemon:
         with open("/proc/%d/stat" % self.process.pid) as f:
             fields = f.read().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def address_space_bytes(self):
+        """The most that it has had."""
+        with open("/proc/%d/status" % self.process.pid) as f:
+            return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmPeak:"))
 
     def resident_bytes(self):
         with open("/proc/%d/statm" % self.process.pid) as f:

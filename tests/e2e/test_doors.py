@@ -1,5 +1,6 @@
 """test_doors.py: who may come in: tokens and roles, the Unix socket, TLS."""
 import os
+import signal
 import socket
 import ssl
 import stat
@@ -373,6 +374,104 @@ def certificates_that_are_not_fit_end_the_start():
         assert f["locked.key"] in start(tls_key=f["locked.key"])  # and it does not ask the terminal
         os.chmod(f["daemon.key"], 0o644)
         assert "chmod o-rwx" in start()
+
+
+# ------------------------------------------------------------------------------------------------------------ read anew while it runs
+
+def reload(d, result):
+    """SIGHUP, and its outcome in the log."""
+    before = d.log().count("event=reload result=")
+    d.signal(signal.SIGHUP)
+    eventually(lambda: d.log().count("event=reload result=") > before, "it is reloaded")
+    assert d.log().rpartition("event=reload result=")[2].startswith(result), d.tail()
+
+
+@test
+def a_secret_is_changed_in_two_steps_and_a_withdrawn_one_ends_its_sessions():
+    new = "9123456789abcdef0123456789abcdef"
+    with Files(tokens=TOKENS) as f, Daemon(tokens_file=f["tokens"]) as d, Connection(d.port, token=WRITER) as old, Connection(d.port, token=READER) as map_:
+        f.write("tokens", TOKENS + "zone writer %s\n" % new)
+        reload(d, "done")
+        old.ping()
+        with Connection(d.port, token=new) as fresh:
+            old.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0))
+            f.write("tokens", TOKENS.replace(WRITER, new).replace("map reader", "map writer"))
+            reload(d, "done")
+            for c in (old, map_):  # another secret, another role
+                error = c.next().error
+                assert error.code == pb.CODE_UNAUTHENTICATED and "withdrawn" in error.text, error
+                ended(c)
+            fresh.ping()
+            denied(d.port, WRITER)
+
+
+@test
+def certificates_are_read_anew_and_a_broken_one_changes_nothing():
+    def subject(port):
+        with socket.create_connection(("127.0.0.1", port)) as raw, f.context().wrap_socket(raw, server_hostname="127.0.0.1") as sock:
+            return sock.getpeercert()["subject"][0][0][1]
+
+    with Certificates(tokens=TOKENS) as f, Daemon(**f.options, tokens_file=f["tokens"]) as d, Connection(d.port, token=WRITER, tls=f.context()) as old:
+        assert subject(d.port) == "daemon"
+        f.certify("renewed", "ca")
+        os.replace(f["renewed.pem"], f["daemon.pem"])
+        reload(d, "refused")  # its key is still the old one
+        f.write("tokens", "ops admin %s\n" % ADMIN)
+        reload(d, "refused")  # and so the tokens stay as well
+        assert subject(d.port) == "daemon"
+        Connection(d.port, token=WRITER, tls=f.context()).close()
+        f.write("tokens", TOKENS)
+        os.replace(f["renewed.key"], f["daemon.key"])
+        reload(d, "done")
+        assert subject(d.port) == "renewed"
+        old.ping()
+
+
+# ---------------------------------------------------------------------------------------------------------- the tools, and the C client
+
+def aoictl(*args, token=""):
+    """Its exit status, and what it said."""
+    environment = dict(os.environ, AOI_TOKEN=token)
+    done = subprocess.run([os.path.join(os.path.dirname(AOID), "aoictl"), *args], capture_output=True, text=True, timeout=60, env=environment)
+    return done.returncode, done.stdout + done.stderr
+
+
+@test
+def aoictl_has_a_token_and_a_unix_socket():
+    with Files(tokens=TOKENS) as f, Daemon(tokens_file=f["tokens"], unix_socket=f["socket"]) as d:
+        for address in ("127.0.0.1:%d" % d.port, f["socket"]):
+            assert aoictl("--address", address, "ping", token=READER)[0] == 0
+            for token, why in (("", "has no token"), ("guess", "none of this daemon's tokens_file")):
+                status, text = aoictl("--address", address, "ping", token=token)
+                assert status == 1 and why in text, text
+        status, text = aoictl("--address", f["socket"], "create", "1", token=READER)
+        assert status == 1 and "needs a token of a writer" in text, text
+        status, text = aoictl("--address", f["nothing"], "ping")
+        assert status == 1 and "unix_socket=" in text, text
+
+
+@test
+def aoictl_speaks_tls_and_trusts_nobody_without_reason():
+    with Certificates() as f, Daemon(**f.options) as d, Daemon(**f.options, tls_client_ca=f["ca.pem"]) as strict, Daemon() as plain:
+        at, ca = ("--address", "127.0.0.1:%d" % d.port), ("--ca", f["ca.pem"])
+        assert aoictl(*at, *ca, "ping", "3")[0] == 0, aoictl(*at, *ca, "ping", "3")
+        # larger than a record, in both directions
+        assert aoictl(*at, *ca, "create", "1")[0] == 0
+        with Connection(d.port, tls=f.context()) as c:
+            c.ok(1, *[aoi.add(i, i % 100, 0) for i in range(1, 8001)])
+            assert aoictl(*at, *ca, "query", "1", "box", "0,0,99,0")[1].count("\n") >= 8000
+        for words, why in ((("--tls",), "not to be trusted"), (("--ca", f["other-ca.pem"]), "not to be trusted"),
+                           (("--ca", f["missing"]), "No such file"), ((), "this port speaks TLS")):
+            status, text = aoictl(*at, *words, "ping")
+            assert status == 1 and why in text, text
+        status, text = aoictl("--address", "localhost:%d" % d.port, *ca, "ping")  # the certificate is that of 127.0.0.1
+        assert status == 1 and "not to be trusted" in text, text
+        status, text = aoictl("--address", "127.0.0.1:%d" % plain.port, *ca, "ping")
+        assert status == 1 and "no TLS with it" in text, text
+        at = ("--address", "127.0.0.1:%d" % strict.port)
+        assert aoictl(*at, *ca, "--cert", f["client.pem"], "--key", f["client.key"], "ping")[0] == 0
+        for words in ((), ("--cert", f["stranger.pem"], "--key", f["stranger.key"])):
+            assert aoictl(*at, *ca, *words, "ping")[0] == 1
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import time
 
 import aoiclient as aoi
 from aoiclient import Closed, Connection, pb
-from bystander import Bystander, S, batch_bytes, hello_bytes, kind, only, spaces, try_write
+from bystander import Bystander, S, batch_bytes, full_frames, hello_bytes, kind, only, spaces, try_write
 from harness import Daemon, eventually, main, seeded, test
 
 
@@ -503,33 +503,6 @@ def a_batch_of_a_full_frame_of_tiny_commands_is_bounded_work():
             assert frame.ack.errors_total in (0, n) and len(frame.ack.errors) in (0, 1000), frame.ack.errors_total
         c.close()
         other.served()
-
-
-def nested(field, body):
-    """A length-delimited field."""
-    return aoi.varint(field << 3 | 2) + aoi.varint(len(body)) + body
-
-
-def full_frames():
-    """Frames of almost 1 MiB whose cost would explode if a decoder merged or unpacked without bounds."""
-    def fill(piece):
-        return piece * (((1 << 20) - 64) // len(piece))
-
-    space, eight = b"\x08\x05", b"\x01" + bytes(7)
-    command = aoi.flush().SerializeToString()
-    yield "a oneof of the frame, again and again", fill(nested(3, space + nested(2, command)))
-    yield "hellos", fill(nested(2, nested(2, b"x")))
-    yield "a oneof of a query", nested(4, space + fill(nested(2, nested(1, b""))))
-    yield "a box", nested(4, space + nested(2, fill(nested(1, b"\x0d" + bytes(4)))))
-    yield "settings", nested(3, space + nested(2, nested(1, fill(nested(1, nested(6, b""))))))
-    yield "a oneof of a command", nested(3, space + nested(2, fill(nested(4, nested(1, eight)))))
-    yield "ids one by one", nested(3, space + nested(2, nested(4, fill(aoi.varint(1 << 3 | 1) + eight))))
-    yield "packed ids one by one", nested(3, space + nested(2, nested(4, fill(nested(1, eight)))))
-    yield "no ids, packed", nested(3, space + nested(2, nested(4, fill(nested(1, b"")))))
-    yield "payloads", nested(3, space + nested(2, nested(8, fill(nested(2, b"abc")))))
-    yield "unknown fields", fill(nested(2000, b""))
-    yield "unknown fields of a command", nested(3, nested(2, fill(nested(2000, b""))))
-    yield "groups", fill(b"\x0b")
 
 
 @test

@@ -52,7 +52,7 @@ def everything_is_where_it_belongs_and_says_so():
     with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dest:
         prefix = installed(dest)
         for path in ("bin/aoid", "bin/aoictl", "bin/aoibench", "bin/aoibench-core", "include/libaoi.h", "lib/libaoi.a", "lib/pkgconfig/aoi.pc",
-                     "lib/systemd/system/aoid.service", "share/aoid/proto/aoi/v1/aoi.proto", "share/doc/aoid/README.md", "share/doc/aoid/LICENSE",
+                     "lib/systemd/system/aoid.service", "lib/systemd/system/aoid.socket", "share/aoid/proto/aoi/v1/aoi.proto", "share/doc/aoid/README.md", "share/doc/aoid/LICENSE",
                      "etc/aoid/aoid.conf"):
             assert os.path.exists(os.path.join(prefix, path)), path
         with open(os.path.join(prefix, "lib/pkgconfig/aoi.pc")) as f:

@@ -7,7 +7,7 @@ import time
 
 import aoiclient as aoi
 from aoiclient import Connection, pb
-from harness import Daemon, eventually, main, test
+from harness import Daemon, eventually, main, seeded, test
 
 S = 5
 
@@ -30,6 +30,13 @@ def get(port, path, method="GET", body=None):
         return r.status, r.getheader("content-type"), r.read().decode()
     finally:
         c.close()
+
+
+def serves(port):
+    try:
+        return get(port, "/healthz")[0] == 200
+    except (http.client.HTTPException, OSError):
+        return False
 
 
 def scrape(port):
@@ -91,6 +98,13 @@ def the_numbers_are_those_of_what_happened():
         assert m['aoid_flush_duration_seconds_bucket{le="+Inf"}'] == 3 and 0 < m["aoid_flush_duration_seconds_sum"] < 60
         assert m["aoid_oracle_checked_total"] >= 1 and m["aoid_oracle_mismatches_total"] == 0
         assert m["process_resident_memory_bytes"] > 1e6 and m["process_open_fds"] > 5 and abs(m["process_start_time_seconds"] - time.time()) < 3600
+        before = {n: m["aoid_%s_total" % n] for n in ("deltas", "enters", "leaves", "updates", "moves", "messages", "skipped")}
+        assert before == dict(deltas=3, enters=1, leaves=1, updates=1, moves=1, messages=0, skipped=0), before
+        assert (m["aoid_entities"], m["aoid_players"], m["aoid_pairs"]) == (2, 1, 0)
+        a.ok(S, aoi.destroy_space())
+        m = scrape(port)
+        assert before == {n: m["aoid_%s_total" % n] for n in before}, "what was counted in a space stays counted when it ends"
+        assert m["aoid_entities"] == 0 and 'aoid_space_entities{space="%d"}' % S not in m
         b.close()
         eventually(lambda: scrape(port)['aoid_connections_closed_total{reason="eof"}'] == 1, "the close is counted")
 
@@ -145,11 +159,52 @@ def many_silent_or_slow_http_clients_hold_up_nobody():
             assert s.recv(1) == b"", "one too many is turned away at once"
         for s in idle:
             s.close()
-        eventually(lambda: get(port, "/healthz")[0] == 200, "there is room again")
+        eventually(lambda: serves(port), "there is room again")
         silent = socket.create_connection(("127.0.0.1", port))  # still there when the daemon ends
         silent.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n")
         d.stop()
         silent.close()
+
+
+UPGRADES = (b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n\r\n",
+            b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: http\r\n\r\n",
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9), b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(300))
+
+
+def offer(port, data):
+    """Sends bytes that are no request, and reads until the end."""
+    with socket.create_connection(("127.0.0.1", port)) as s:
+        s.settimeout(60)
+        try:
+            s.sendall(data)
+            s.shutdown(socket.SHUT_WR)
+            while s.recv(65536):
+                pass
+        except OSError:  # it was turned away meanwhile
+            pass
+
+
+@test
+def neither_http2_nor_websockets_nor_noise_change_how_many_clients_there_may_be():
+    rng = seeded("noise")
+    with monitored() as d:
+        port = http_port(d)
+        for _ in range(20):
+            for data in UPGRADES:
+                offer(port, data)
+            request = bytearray(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\nConnection: keep-alive\r\nContent-Length: 3\r\n\r\nabc")
+            for _ in range(rng.randrange(1, 6)):
+                request[rng.randrange(len(request))] = rng.randrange(256)
+            offer(port, bytes(request))
+        assert get(port, "/healthz")[0] == 200
+        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
+        for s in idle[20:]:
+            s.settimeout(30)
+            assert s.recv(1) == b"", "one too many is turned away, as before"
+        for s in idle:
+            s.close()
+        eventually(lambda: serves(port), "there is room again")
 
 
 @test
@@ -158,26 +213,21 @@ def garbage_is_no_request():
         port = http_port(d)
         for bytes_sent in (b"\x00" * 5000, b"GET /metrics\r\n\r\n", b"GET " + b"/x" * 40000 + b" HTTP/1.1\r\n\r\n", b"\xff\xfe\r\n\r\n",
                            b"GET /metrics HTTP/1.1\r\n" + b"A: b\r\n" * 5000 + b"\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):
-            with socket.create_connection(("127.0.0.1", port)) as s:
-                s.settimeout(60)
-                try:
-                    s.sendall(bytes_sent)
-                    s.shutdown(socket.SHUT_WR)
-                    while s.recv(65536):
-                        pass
-                except ConnectionError:
-                    pass
+            offer(port, bytes_sent)
         assert get(port, "/healthz")[0] == 200
 
 
 @test
-def a_port_that_is_taken_is_refused_in_plain_words_and_none_is_fine():
+def an_address_that_cannot_be_is_refused_in_plain_words_and_none_is_fine():
     import subprocess
     from harness import AOID
     with monitored() as d:
         ended = subprocess.run([AOID, "--listen", "127.0.0.1:0", "--set", "http_listen=127.0.0.1:%d" % http_port(d)], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
         assert ended.returncode == 1 and b"choose another one" in ended.stdout, ended
+    ended = subprocess.run([AOID, "--listen", "127.0.0.1:0", "--set", "http_listen=192.0.2.1:2644"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, timeout=60)  # an address that nobody has
+    assert ended.returncode == 1 and b"http_listen = 192.0.2.1:2644: cannot listen: Cannot assign requested address" in ended.stdout, ended
     with Daemon() as d:
         assert "event=http" not in d.log()
 

@@ -267,7 +267,7 @@ static void aoibench_measures_a_daemon_over_the_network(void **state)
     snprintf(arguments, sizeof arguments, "net --address %s --space 8 --entities 2 --players 1 --side 1000 --radius 0 --seconds 0.2 --warmup 0",
              rig.daemon.address);
     assert_int_equal(run("", "aoibench", arguments), 0);
-    expect_output("latency_p50_ms         -\n");
+    expect_output("latency_p50_ms           -\n");
     struct client *other = rig_client(&rig);
     libaoi_create_space(other->c, 9, &(struct libaoi_settings){.flush_ms = 50}, false);
     client_ok(other);

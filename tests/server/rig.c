@@ -37,15 +37,7 @@ int rig_setup(void **state)
     rig->sessions.metrics = &rig->metrics;
     rig->metrics.connections = 3;
     deliver_init(&rig->deliver, &rig->sessions, (size_t)rig->config.max_frame_bytes);
-    const struct aoi_limits limits = {.max_spaces = rig->config.max_spaces,
-                                      .max_entities = rig->config.max_entities,
-                                      .max_players = rig->config.max_players,
-                                      .max_units = rig->config.max_units,
-                                      .max_payload = rig->config.max_payload,
-                                      .max_radius = rig->config.max_radius,
-                                      .max_overrides = rig->config.max_overrides,
-                                      .max_message = rig->config.max_message,
-                                      .max_messages = rig->config.max_messages_per_flush};
+    const struct aoi_limits limits = config_limits(&rig->config);
     const struct aoi_sink sink = deliver_sink(&rig->deliver);
     rig->world = aoi_world_new(&limits, &sink);
     rig->sessions.world = rig->world;

@@ -56,6 +56,24 @@ static void without_a_socket_or_with_a_dead_one_nothing_happens(void **state)
     unsetenv("NOTIFY_SOCKET");
 }
 
+static void the_watchdog_is_for_the_process_that_it_names(void **state)
+{
+    (void)state;
+    char pid[20];
+    assert_int_equal(notify_watchdog_ms(), 0);
+    setenv("WATCHDOG_USEC", "30000000", 1);
+    assert_int_equal(notify_watchdog_ms(), 30000);
+    setenv("WATCHDOG_PID", "1", 1);
+    assert_int_equal(notify_watchdog_ms(), 0);
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    setenv("WATCHDOG_PID", pid, 1);
+    assert_int_equal(notify_watchdog_ms(), 30000);
+    setenv("WATCHDOG_USEC", "soon", 1);
+    assert_int_equal(notify_watchdog_ms(), 0);
+    unsetenv("WATCHDOG_USEC");
+    unsetenv("WATCHDOG_PID");
+}
+
 static void the_port_file_holds_the_port(void **state)
 {
     (void)state;
@@ -77,6 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(systemd_hears_at_a_path_and_at_an_abstract_name),
         cmocka_unit_test(without_a_socket_or_with_a_dead_one_nothing_happens),
+        cmocka_unit_test(the_watchdog_is_for_the_process_that_it_names),
         cmocka_unit_test(the_port_file_holds_the_port),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

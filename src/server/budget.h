@@ -1,0 +1,26 @@
+/* budget.h: max_memory_bytes: what the process holds, reckoned from one look at the allocator to the next. */
+#ifndef AOI_SERVER_BUDGET_H
+#define AOI_SERVER_BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A look walks the allocator's free lists: 150 ms where there are 500,000 pieces. So it is taken only where the limit seems to be reached, and at most for 1 % of
+ * the time. */
+struct budget {
+    uint64_t limit_bytes;   /* 0: none; then nothing is ever looked at */
+    uint64_t seen_bytes;    /* allocated at the last look */
+    uint64_t charged_bytes; /* admitted since, by estimates that are rather too high */
+    uint64_t next_ns;       /* when there may be another look; 0: there was none yet */
+};
+
+/* budget NULL: no limit. */
+
+/* Admits something that will hold about so many bytes; false: it would be too much. */
+bool budget_admit(struct budget *budget, uint64_t bytes);
+/* Whether next to nothing would be admitted. */
+bool budget_full(struct budget *budget);
+/* Something was made that was not refused: views. */
+void budget_charge(struct budget *budget, uint64_t bytes);
+
+#endif

@@ -1,0 +1,132 @@
+/* reload.c: a configuration that was read anew while the daemon runs. */
+#include "server/reload.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "server/args.h"
+
+/* What cannot be changed once a space is there. */
+static bool same_place(const struct aoi_settings *a, const struct aoi_settings *b)
+{
+    bool same = a->dimensions == b->dimensions && a->index == b->index && a->shape == b->shape && a->cell_size == b->cell_size &&
+                a->cell_range == b->cell_range && a->bounded == b->bounded && a->extra == b->extra;
+    for (uint32_t axis = 0; same && a->bounded && axis < a->dimensions; axis++) same = a->min[axis] == b->min[axis] && a->max[axis] == b->max[axis];
+    return same;
+}
+
+static bool same_rules(const struct aoi_settings *a, const struct aoi_settings *b)
+{
+    char left[AOI_TIERS_TEXT], right[AOI_TIERS_TEXT];
+    aoi_tiers_print(&a->tiers, left);
+    aoi_tiers_print(&b->tiers, right);
+    return a->flush_ms == b->flush_ms && a->leave_margin == b->leave_margin && a->min_stay_ms == b->min_stay_ms && a->max_view == b->max_view &&
+           a->max_enter_per_flush == b->max_enter_per_flush && strcmp(left, right) == 0;
+}
+
+static bool names(const struct config *config, uint64_t id)
+{
+    for (uint32_t i = 0; i < config->spaces.n; i++)
+        if (config->spaces.at[i].id == id) return true;
+    return false;
+}
+
+/* The new spaces fit beside those that are there. */
+static int check_spaces(const struct server *server, const struct config *fresh, char *err)
+{
+    uint64_t there = 0, more = 0, id = 0;
+    for (struct aoi_space *space; (space = aoi_space_next(server->world, id)) != NULL; id = aoi_space_id(space)) there++;
+    for (uint32_t i = 0; i < fresh->spaces.n; i++) more += aoi_space_find(server->world, fresh->spaces.at[i].id) == NULL;
+    if (there + more <= server->config->max_spaces) return 0;
+    snprintf(err, CONFIG_ERROR_MAX, "%llu new spaces beside the %llu that are there are more than max_spaces = %u", (unsigned long long)more,
+             (unsigned long long)there, server->config->max_spaces);
+    return -1;
+}
+
+static void set_rules(struct server *server, struct aoi_space *space, const struct aoi_settings *set)
+{
+    const struct aoi_space_change change = {.has_flush_ms = true,
+                                            .has_leave_margin = true,
+                                            .has_min_stay_ms = true,
+                                            .has_max_view = true,
+                                            .has_max_enter_per_flush = true,
+                                            .has_tiers = true,
+                                            .flush_ms = set->flush_ms,
+                                            .leave_margin = set->leave_margin,
+                                            .min_stay_ms = set->min_stay_ms,
+                                            .max_view = set->max_view,
+                                            .max_enter_per_flush = set->max_enter_per_flush,
+                                            .tiers = set->tiers};
+    flusher_finish(&server->flusher, space);
+    CHECK(aoi_space_set(space, 0, true, &change) == AOI_OK); /* config_check() has seen them */
+    record_change(server->record, aoi_space_id(space), &change);
+    flusher_rearm(&server->flusher, space);
+}
+
+/* Makes or changes one space of the file. */
+static void take_space(struct server *server, const struct config_space *fresh)
+{
+    struct aoi_space *space = aoi_space_find(server->world, fresh->id);
+    unsigned long long id = fresh->id;
+    if (space == NULL) {
+        CHECK(aoi_space_create(server->world, 0, fresh->id, &fresh->settings, false) == AOI_OK);
+        record_space(server->record, fresh->id, &fresh->settings);
+        log_info("reload", "space=%llu changed=made", id);
+        return;
+    }
+    if (!same_place(aoi_space_settings(space), &fresh->settings))
+        log_warn("reload", "space=%llu why=\"dimensions, index, shape, cells, bounds and extra of a space that is there cannot change: restart\"",
+                 id);
+    if (same_rules(aoi_space_settings(space), &fresh->settings)) return;
+    set_rules(server, space, &fresh->settings);
+    log_info("reload", "space=%llu changed=settings", id);
+}
+
+static void take_spaces(struct server *server, struct config *fresh)
+{
+    struct config *running = server->config;
+    for (uint32_t i = 0; i < fresh->spaces.n; i++) take_space(server, &fresh->spaces.at[i]);
+    for (uint32_t i = 0; i < running->spaces.n; i++) {
+        if (names(fresh, running->spaces.at[i].id)) continue;
+        log_warn("reload", "space=%llu why=\"it is not in the configuration any more, and stays until a restart\"",
+                 (unsigned long long)running->spaces.at[i].id);
+    }
+    config_take_spaces(running, fresh);
+}
+
+/* -1: refused, and nothing has changed. */
+static int apply(struct server *server, struct config *fresh, char *err)
+{
+    char changed[CONFIG_ERROR_MAX], restart[CONFIG_ERROR_MAX];
+    struct config whole = *server->config; /* as it would be: some options keep their old values */
+    struct doors doors;
+    server_fit_open_files(fresh);
+    config_take(&whole, fresh, changed, restart);
+    if (config_check(&whole, err) != 0 || check_spaces(server, fresh, err) != 0 || doors_load(&doors, fresh, err) != 0) return -1;
+    config_take(server->config, fresh, changed, restart);
+    take_spaces(server, fresh);
+    server_set_doors(server, &doors);
+    server_set_limits(server);
+    log_set_level((enum log_level)server->config->log_level);
+    if (restart[0] != '\0') log_warn("reload", "needs_restart=%s why=\"these keep their old values until then\"", restart);
+    log_info("reload", "result=done changed=%s", changed[0] != '\0' ? changed : "-");
+    return 0;
+}
+
+void reload(struct server *server, int argc, char **argv)
+{
+    struct config fresh;
+    struct args args;
+    char err[CONFIG_ERROR_MAX], quoted[CONFIG_ERROR_MAX * 2];
+    config_init(&fresh);
+    snprintf(err, sizeof err, "the daemon is about to exit");
+    bool done = !server->draining && args_parse(argc, argv, &args, &fresh, err) == 0 && apply(server, &fresh, err) == 0;
+    config_clear(&fresh);
+    if (done) {
+        server->metrics.reloads++;
+        return;
+    }
+    server->metrics.reloads_refused++;
+    log_error("reload", "result=refused error=%s why=\"the configuration that was in force stays so, whole\"", log_quote(err, quoted, sizeof quoted));
+}

@@ -1,0 +1,188 @@
+"""test_record.py: a recording of a run goes through the core again: the digest is the same, run for run and index for index."""
+import os
+import re
+import signal
+import subprocess
+import tempfile
+
+import aoiclient as aoi
+from aoiclient import Connection, pb
+from harness import AOID, Daemon, eventually, main, seeded, test
+
+S = 5
+
+
+def replayed(path, *args):
+    """Exit status, the counts and the digest, what stderr says."""
+    p = subprocess.run([AOID, "--replay", path] + list(args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
+    out = p.stdout.decode()
+    return p.returncode, {k: int(v) for k, v in re.findall(r"(\w+) (\d+)\b", out.replace("digest", "#"))}, out.rpartition("digest ")[2].strip(), p.stderr.decode()
+
+
+def a_run(path, rng, steps=500, timed=True):
+    """A bit of everything, in timed and manual spaces, from several sessions; how many deltas, enters, leaves and updates clients were told."""
+    config = "[server]\nrecord = %s\n[space 1]\nflush_ms = %d\nleave_margin = 3\nmin_stay_ms = %d\n[space 2]\nflush_ms = 0\nshape = sphere\nmax_view = 6\n" % (path, 5 * timed, 40 * timed)
+    told = dict(deltas=0, enters=0, leaves=0, updates=0)
+    with Daemon(config=config) as d:
+        with Connection(d.port) as a, Connection(d.port) as b:
+            a.ok(S, aoi.create_space(flush_ms=0, max_enter_per_flush=3, update_tiers="10:1 *:3"), aoi.publish_at(1, 1, message=b"early"))
+            for space in (1, 2, S):
+                for c, player in ((a, 1), (a, 2), (b, 3), (b, 4)):
+                    c.batch(space, *[aoi.add(10 * player + i, rng.uniform(-30, 30), rng.uniform(-30, 30), radius=15) for i in range(5)],
+                            aoi.subscribe(player, 10 * player), aoi.set_viewport(player, (-10, -10), (10, 10)))
+            for step in range(steps):
+                c, space = rng.choice((a, b)), rng.choice((1, 2, S))
+                commands = []
+                for _ in range(rng.randrange(1, 6)):
+                    id, other = rng.randrange(1, 40), rng.randrange(1, 6)
+                    x, y = rng.uniform(-30, 30), rng.uniform(-30, 30)
+                    commands.append(rng.choice((
+                        lambda: aoi.add(id, x, y, radius=rng.choice((0, 10, 20)), payload=b"p" * rng.randrange(5)), lambda: aoi.move((id, x, y)),
+                        lambda: aoi.move((id, x, y), (id + 1, y, x)), lambda: aoi.remove(id), lambda: aoi.subscribe(other, id, include_self=rng.random() < .5),
+                        lambda: aoi.unsubscribe(other, id), lambda: aoi.set_viewport(other, (x, y), (x + 20, y + 20)), lambda: aoi.set_payload(id, b"new"),
+                        lambda: aoi.set_layers(id, rng.randrange(4)), lambda: aoi.publish(id, b"boo"), lambda: aoi.hide(other, id), lambda: aoi.close_player(other),
+                        lambda: aoi.flush(tag=step), lambda: aoi.flush(tag=step)))())
+                c.batch(space, *commands)
+                if rng.random() < .1:
+                    c.query(space, stats=pb.StatsQuery())
+            for c in (a, b):
+                c.ok(2, aoi.flush())
+                c.ping()
+            for c in (a, b):
+                c.ping()
+                c.call(bye=pb.Bye())
+                c.frames_until_closed()
+            for delta in a.deltas + b.deltas:
+                told["deltas"] += 1
+                told["enters"] += len(delta.enters)
+                told["leaves"] += len(delta.leaves)
+                told["updates"] += len(delta.updates)
+    return told
+
+
+@test
+def a_recording_gives_the_same_digest_again_and_with_either_index():
+    rng = seeded("run")
+    with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
+        path = os.path.join(dir, "recording")
+        told = a_run(path, rng)
+        assert told["deltas"] > 50 and told["enters"] > 50, told
+        assert os.stat(path).st_mode & 0o777 == 0o600
+        first = replayed(path)
+        assert first[0] == 0 and first[3] == "", first
+        assert {k: first[1][k] for k in told} == told, (first, told)
+        for args in ((), ("--index", "grid"), ("--index", "crosslist"), ("--index", "crosslist")):
+            assert replayed(path, *args) == first, (args, first)
+
+
+@test
+def another_run_has_another_digest():
+    rng = seeded("runs")
+    with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
+        paths = [os.path.join(dir, str(i)) for i in range(2)]
+        for path in paths:
+            a_run(path, rng, 30)
+        assert replayed(paths[0])[2] != replayed(paths[1])[2]
+
+
+@test
+def a_file_that_is_cut_off_or_damaged_is_said_to_be_so_and_its_whole_part_replayed():
+    rng = seeded("cuts")
+    with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
+        path, part = os.path.join(dir, "recording"), os.path.join(dir, "part")
+        a_run(path, rng, 40)
+        with open(path, "rb") as f:
+            whole = f.read()
+        for n in [len(whole) - 1, 0, 7, 16, 17, 40] + [rng.randrange(len(whole)) for _ in range(20)]:
+            with open(part, "wb") as f:
+                f.write(whole[:n])
+            status, counts, digest, text = replayed(part)
+            assert status in (0, 1) and text.count("\n") == status, (n, status, text)  # 0: between two entries
+            assert status == 0 or "cut off within an entry at byte" in text or "not a recording" in text or "begin" in text or "flush is missing" in text, text
+        assert "not a recording of aoid" in replayed(AOID)[3]
+        assert "No such file" in replayed(os.path.join(dir, "none"))[3]
+        for _ in range(60):  # whatever stands there, it does not crash
+            bytes_ = bytearray(whole)
+            for _ in range(rng.randrange(1, 4)):
+                bytes_[rng.randrange(16, len(bytes_))] = rng.randrange(256)
+            with open(part, "wb") as f:
+                f.write(bytes_)
+            status, _, _, text = replayed(part)
+            assert status in (0, 1) and "Sanitizer" not in text and "check failed" not in text, text
+
+
+@test
+def sessions_that_break_and_come_back_are_replayed_as_well():
+    with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
+        path = os.path.join(dir, "recording")
+        with Daemon(config="[server]\nrecord = %s\n[space 1]\nflush_ms = 0\n" % path, max_lease_ms=60000) as d, Connection(d.port) as watcher:
+            watcher.ok(1, aoi.set_viewport(1, (0, 0), (10, 10)))
+            a = Connection(d.port)
+            a.ok(1, aoi.add(1, 5, 5, radius=10), aoi.subscribe(7, 1))
+            welcome = a.welcome
+            a.reset()
+            watcher.ok(1, aoi.add(2, 6, 6), aoi.flush())
+            with Connection(d.port, hello=False) as b:
+                reply = b.call(hello=pb.Hello(protocol_version=1, resume_session=welcome.session, resume_token=welcome.resume_token))
+                assert reply.welcome.resumed
+                b.seq = max(b.seq, 100)
+                b.ok(1, aoi.move((1, 4, 4)), aoi.flush())
+                b.ping()
+                assert set(b.view(1, 7)) == {2}
+            watcher.ping()
+        status, counts, digest, text = replayed(path)
+        assert status == 0 and counts["sessions"] == 2 and counts["enters"] == 3 and replayed(path, "--index", "crosslist")[2] == digest, (counts, text)
+
+
+@test
+def aoictl_replays_it_to_another_daemon_which_tells_its_players_the_same():
+    rng = seeded("run")
+    aoictl = os.path.join(os.path.dirname(AOID), "aoictl")
+    with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
+        first, second = os.path.join(dir, "first"), os.path.join(dir, "second")
+        a_run(first, rng, timed=False)
+        with Daemon(record=second) as d:
+            p = subprocess.run([aoictl, "--address", "127.0.0.1:%d" % d.port, "replay", first, "--speed", "1000"], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
+            assert p.returncode == 0 and b"sessions 2 " in p.stdout, p
+        assert replayed(second)[2] == replayed(first)[2]
+        with open(first, "r+b") as f:
+            f.truncate(os.path.getsize(first) - 3)
+        with Daemon() as d:
+            p = subprocess.run([aoictl, "--address", "127.0.0.1:%d" % d.port, "replay", first, "--speed", "1000"], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
+            assert p.returncode == 1 and b"is cut off within an entry" in p.stderr, p
+
+
+@test
+def an_old_recording_is_kept_under_another_name_and_a_path_that_cannot_be_is_refused():
+    with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
+        path = os.path.join(dir, "recording")
+        for _ in range(2):
+            with Daemon(record=path) as d, Connection(d.port) as c:
+                c.ok(S, aoi.create_space())
+        assert replayed(path)[0] == replayed(path + ".old")[0] == 0
+        p = subprocess.run([AOID, "--listen", "127.0.0.1:0", "--set", "http_listen=none", "--set", "record=/no/such/dir/file"], stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+        assert p.returncode == 1 and b"record = /no/such/dir/file: cannot be written" in p.stdout, p
+
+
+@test
+def a_crash_leaves_what_led_to_it():
+    with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
+        path = os.path.join(dir, "recording")
+        try:
+            with Daemon(record=path) as d, Connection(d.port) as c:
+                c.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0), aoi.set_viewport(1, (0, 0), (1, 1)), aoi.flush())
+                c.ping()
+                d.signal(signal.SIGKILL)
+                d.process.wait()
+                d.process.returncode = 0
+        finally:
+            pass
+        status, counts, _, text = replayed(path)
+        assert status == 0 and counts["enters"] == 1, (counts, text)
+
+
+if __name__ == "__main__":
+    main()
