@@ -444,7 +444,7 @@ CASE(a_warm_flush_allocates_nothing)
     struct herd h;
     herd_init(&h, r->index, 400, 60, 20);
     unsigned long long allocations = 0;
-    for (uint32_t i = 0; i < 24; i++) {
+    for (uint32_t i = 0; i < 40; i++) {
         herd_move(&h, i % 8, 100); /* the same eight scenes again and again */
         for (uint64_t id = 200; id < 220; id++) {
             const char *text = i % 2 ? "some payload" : "another payload";
@@ -454,7 +454,7 @@ CASE(a_warm_flush_allocates_nothing)
         if (i % 8 == 4) assert_int_equal(aoi_resync(h.space, 1, 0), AOI_OK);
         unsigned long long before = mem_alloc_count();
         herd_flush(&h);
-        if (i >= 16) allocations += mem_alloc_count() - before;
+        if (i >= 32) allocations += mem_alloc_count() - before;
     }
     assert_true(h.told > 10000);
     assert_int_equal(allocations, 0);
