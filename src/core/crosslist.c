@@ -515,10 +515,7 @@ static void crosslist_gather(struct aoi_space *space, uint32_t watch, uint32_t m
     const struct aoi__watch *w = &space->watches.at[watch];
     if (watch >= x->area.n) return;
     const struct aoi__list *set = &x->pairs.of[AOI__WATCH][watch];
-    if (watch + AHEAD < x->area.n) { /* mostly they are read in order: what it will take then is fetched now */
-        const struct aoi__list *later = set + AHEAD;
-        for (uint32_t i = 0; i < later->n && i < 48; i += 16) __builtin_prefetch(later->id + i);
-    }
+    if (watch + AHEAD < x->area.n) aoi__list_expect(set + AHEAD); /* mostly they are read in order */
     if (set->n == 0) return;
     array_reserve(out, (size_t)out->n + set->n);
     if (lo == w->lo && hi == w->hi) {

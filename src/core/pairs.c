@@ -88,7 +88,7 @@ void aoi__pairs_remove_at(struct aoi__pairs *pairs, enum aoi__side side, uint32_
 {
     struct aoi__list *list = &pairs->of[side][id];
     DCHECK(i < list->n);
-    if (i >= AHEAD) __builtin_prefetch(pairs->of[!side][list->id[i - AHEAD]].id); /* lists are emptied from the end */
+    if (i >= AHEAD) aoi__list_expect(&pairs->of[!side][list->id[i - AHEAD]]); /* lists are emptied from the end */
     struct aoi__list *partner = &pairs->of[!side][list->id[i]];
     take_out(list, i);
     take_out(partner, find(partner, id));

@@ -114,6 +114,10 @@ static void judge(struct aoi__crosslist *x, uint32_t a, struct aoi__met *met, ui
         near += between(&x->area.at[watch], aoi__at(x, slot), b) & between(&x->area.at[watch], aoi__at(x, slot), c);
     }
     for (uint32_t i = 0; i < near; i++) {
+        aoi__list_expect(&x->pairs.of[AOI__WATCH][met[i].other]);
+        aoi__list_expect(&x->pairs.of[AOI__SLOT][met[i].one]);
+    }
+    for (uint32_t i = 0; i < near; i++) {
         uint32_t slot = met[i].one, watch = met[i].other;
         bool was = between(&x->area.at[watch], aoi__at(x, slot), a), is = between(&x->want.at[watch], aoi__to(x, slot), a);
         if (was == is || x->area.at[watch].slot == slot) continue;

@@ -32,16 +32,16 @@ struct conn {
     uint32_t at;   /* in server->conns */
     struct buf in; /* received, but no whole frame yet, or not its turn */
     enum input input;
-    uint64_t held_by;
-    uint64_t busy_ns; /* what its frames took lately: halved with each tick */
-    bool waits;       /* in server->light or heavy, perhaps without still being INPUT_WAITING */
-    bool unread;      /* its turn begins by reading: there was something to read, but no time */
-    bool refused;     /* over max_connections */
-    bool ended;       /* what the session owned is removed */
-    bool heard;       /* something came */
-    bool peer_closed; /* end of file was read */
-    bool shut;        /* nothing will be written any more */
-    bool dropped;     /* the handle closes: nothing may be done any more */
+    uint64_t held_by, held_ns; /* the space, and since when; held_ns 0: not held */
+    uint64_t busy_ns;          /* what its frames took lately: halved with each tick */
+    bool waits;                /* in server->light or heavy, perhaps without still being INPUT_WAITING */
+    bool unread;               /* its turn begins by reading: there was something to read, but no time */
+    bool refused;              /* over max_connections */
+    bool ended;                /* what the session owned is removed */
+    bool heard;                /* something came */
+    bool peer_closed;          /* end of file was read */
+    bool shut;                 /* nothing will be written any more */
+    bool dropped;              /* the handle closes: nothing may be done any more */
     /* of server->clock_ms, but for closing_ms */
     uint64_t opened_ms, input_ms; /* input_ms: when something came last */
     uint64_t frame_ms;            /* when the frame at the start of `in` began to come; 0: none has */
@@ -152,11 +152,15 @@ static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, b
             session_close(&conn->server->sessions, session, CLOSE_TOO_LARGE);
             break;
         }
+        conn->server->flusher.since_ns = conn->held_ns;
         uint64_t wait = dispatch_frame(&conn->server->dispatch, session, data + used + frame.header_len, frame.body_len);
-        if (wait == DISPATCH_AGAIN)
+        conn->server->flusher.since_ns = 0;
+        if (wait == DISPATCH_AGAIN) {
             *more = true;
-        else
-            conn->held_by = wait;
+            break;
+        }
+        conn->held_by = wait;
+        conn->held_ns = wait == 0 ? 0 : conn->held_ns != 0 ? conn->held_ns : now_ns;
         if (wait != 0) break;
         used += frame.header_len + frame.body_len;
         now_ns = uv_hrtime();

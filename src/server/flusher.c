@@ -9,6 +9,7 @@
 /* A slice lasts as long as the rest of the loop's turn did, within these bounds: neither input nor flushes starve, and a Ping waits no longer. */
 #define SLICE_MIN_NS ((uint64_t)2 * 1000 * 1000)
 #define SLICE_MAX_NS ((uint64_t)4 * 1000 * 1000)
+#define NS_PER_MS ((uint64_t)1000 * 1000)
 #define SLICE_PLAYERS 8 /* served between two looks at the clock, which costs as much as 3 updates */
 
 enum phase { QUIET, DUE, OPEN };
@@ -22,6 +23,7 @@ struct space_timer {
     uint32_t at;                /* place in flusher->due, unless QUIET */
     struct aoi_flush_info info; /* of the open flush */
     uint64_t work_ns;           /* of the open flush: how long it has worked */
+    uint64_t rested_ns;         /* before then no other one is due: half as long as the last one worked is for others */
     uint64_t oldest_ns;         /* when the oldest change came that was not told yet; 0: there is none */
 };
 
@@ -76,6 +78,7 @@ static void end_flush(struct space_timer *timer)
     count_flush(timer->flusher, timer->space, timer->work_ns);
     forget_due(timer);
     timer->flusher->ended++;
+    timer->rested_ns = uv_hrtime() + timer->work_ns / 2;
     if (timer->info.pending) arm(timer->flusher, timer->space);
 }
 
@@ -179,21 +182,33 @@ static struct space_timer *timer_of(struct flusher *flusher, struct aoi_space *s
     return timer;
 }
 
-/* There is something to flush: if no timer runs and no flush is due, one starts. */
+/* Until a flush is due that is to come flush_ms after what came at since_ns. */
+static uint64_t left_ms(const struct space_timer *timer, uint32_t flush_ms, uint64_t since_ns)
+{
+    uint64_t now_ns = uv_hrtime(), due_ns = since_ns + flush_ms * NS_PER_MS;
+    if (due_ns < timer->rested_ns) due_ns = timer->rested_ns;
+    return due_ns <= now_ns ? 0 : (due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
+}
+
+/* There is something to flush: if no timer runs and no flush is due, one starts; what has waited for the end of a flush brings it forward. */
 static void arm(struct flusher *flusher, struct aoi_space *space)
 {
     uint32_t flush_ms = aoi_space_settings(space)->flush_ms;
     if (flush_ms == 0 || flusher->untimed) return;
     struct space_timer *timer = timer_of(flusher, space);
-    if (timer->phase != QUIET || uv_is_active((uv_handle_t *)&timer->handle)) return;
+    bool active = uv_is_active((uv_handle_t *)&timer->handle);
+    if (timer->phase != QUIET || (active && flusher->since_ns == 0)) return;
+    uint64_t ms = flusher->since_ns == 0 ? flush_ms : left_ms(timer, flush_ms, flusher->since_ns);
     uv_update_time(flusher->loop); /* the loop's clock stands still within a turn: after a long one the timer would be too early */
-    CHECK(uv_timer_start(&timer->handle, on_timer, flush_ms, 0) == 0);
+    if (active && uv_timer_get_due_in(&timer->handle) <= ms) return;
+    CHECK(uv_timer_start(&timer->handle, on_timer, ms, 0) == 0);
 }
 
 static void on_change(void *ctx, struct aoi_space *space)
 {
-    timer_of(ctx, space)->oldest_ns = uv_hrtime();
-    arm(ctx, space);
+    struct flusher *flusher = ctx;
+    timer_of(flusher, space)->oldest_ns = flusher->since_ns != 0 ? flusher->since_ns : uv_hrtime();
+    arm(flusher, space);
 }
 
 void flusher_heard(struct flusher *flusher, struct aoi_space *space, uint64_t at_ns)
@@ -201,6 +216,7 @@ void flusher_heard(struct flusher *flusher, struct aoi_space *space, uint64_t at
     if (!aoi_space_dirty(space)) return;
     struct space_timer *timer = timer_of(flusher, space);
     if (timer->oldest_ns == 0) timer->oldest_ns = at_ns;
+    if (flusher->since_ns != 0) arm(flusher, space);
 }
 
 void flusher_init(struct flusher *flusher, uv_loop_t *loop, struct aoi_world *world, void (*after)(void *ctx), void *after_ctx)

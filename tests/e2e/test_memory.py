@@ -143,5 +143,31 @@ def connections_that_ask_for_everything_and_read_nothing_hold_no_more_than_their
         lives(d, other, "they are gone")
 
 
+SOME = range(1, 201)
+GREED = {  # 200 commands of round i, in a space where entities 1 to 200 and players 1 to 50 are
+    "entities": lambda i: [aoi.add(200 * i + k, k, i, payload=PAYLOAD, radius=50, report_observed=True) for k in SOME],
+    "players": lambda i: [aoi.set_viewport(200 * i + k, (-1e6, -1e6), (1e6, 1e6)) for k in SOME],
+    "overrides": lambda i: [pb.Command(override=pb.Override(player=1 + i % 50, entity=1 << 40 | 200 * i + k, kind=pb.OVERRIDE_KIND_SHOW)) for k in SOME],
+    "messages": lambda i: [pb.Command(publish=pb.Publish(entity=1, message=PAYLOAD))] * len(SOME),
+}
+
+
+@test
+def where_no_other_limit_holds_max_memory_bytes_does():
+    """The other limits' defaults allow many times what there is."""
+    for what, commands in GREED.items():
+        with Daemon(memory=MEMORY, max_memory_bytes="32MiB") as d, Bystander(d) as other, Connection(d.port) as c:
+            c.ok(6, aoi.create_space(flush_ms=0), *GREED["entities"](0)[:200], *GREED["players"](0)[:50])
+            refused = 0
+            for i in range(1, 3000):
+                refused += c.batch(6, *commands(i)).errors_total
+                if refused > 1000:
+                    break
+            assert refused, what
+            lives(d, other, what)
+            c.batch(6, aoi.flush())
+            lives(d, other, what + ", told")
+
+
 if __name__ == "__main__":
     main()

@@ -155,6 +155,49 @@ def aoictl_replays_it_to_another_daemon_which_tells_its_players_the_same():
 
 
 @test
+def roles_are_replayed_and_secrets_are_not_in_the_file():
+    secret = {"zone": "s3cret-of-the-zone-server-0123456789", "eye": "s3cret-of-who-only-looks-0123456789"}
+    with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
+        path, tokens = os.path.join(dir, "recording"), os.path.join(dir, "tokens")
+        with open(tokens, "w") as f:
+            f.write("zone writer %(zone)s\neye reader %(eye)s\n" % secret)
+        os.chmod(tokens, 0o600)
+        with Daemon(config="[space 1]\nflush_ms = 0\n", record=path, tokens_file=tokens) as d, Connection(d.port, token=secret["zone"]) as zone, \
+                Connection(d.port, token=secret["eye"]) as eye:
+            zone.ok(1, aoi.add(1, 1, 1))
+            refused = eye.batch(1, aoi.set_viewport(1, (0, 0), (9, 9)), aoi.add(2, 2, 2))
+            assert [e.index for e in refused.errors] == [1], refused
+            zone.ok(1, aoi.flush())
+            eye.ping()
+            assert set(eye.view(1, 1)) == {1}
+        status, counts, _, text = replayed(path)
+        assert status == 0 and (counts["enters"], counts["sessions"]) == (1, 2), (counts, text)
+        with open(path, "rb") as f:
+            bytes_ = f.read()
+        assert b"zone" in bytes_ and not any(s.encode() in bytes_ for s in secret.values())
+
+
+@test
+def what_sighup_changes_is_replayed_as_well():
+    with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
+        path = os.path.join(dir, "recording")
+        config = "[server]\nrecord = %s\n[space 1]\nflush_ms = 0\n" % path
+        with Daemon(config=config) as d, Connection(d.port) as c:
+            c.ok(1, *[aoi.add(i + 1, i, 0) for i in range(10)], aoi.set_viewport(1, (0, 0), (20, 20)), aoi.flush())
+            with open(os.path.join(d.dir.name, "aoid.conf"), "w") as f:
+                f.write(config + "max_view = 3\n[space 2]\nflush_ms = 0\n")
+            d.signal(signal.SIGHUP)
+            eventually(lambda: "result=done" in d.log(), "it is read anew")
+            c.ok(1, aoi.flush())
+            c.ok(2, aoi.add(1, 1, 1), aoi.set_viewport(1, (0, 0), (20, 20)), aoi.flush())
+            c.ping()
+            assert len(c.view(1, 1)) == 3
+        first = replayed(path)
+        assert first[0] == 0 and (first[1]["enters"], first[1]["leaves"]) == (11, 7), first
+        assert replayed(path, "--index", "crosslist") == first
+
+
+@test
 def an_old_recording_is_kept_under_another_name_and_a_path_that_cannot_be_is_refused():
     with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
         path = os.path.join(dir, "recording")

@@ -335,6 +335,39 @@ static void two_flushes_that_are_due_take_turns_and_a_small_one_does_not_wait_fo
     assert_true(overtook);
 }
 
+static void what_waited_for_the_end_of_a_flush_is_told_flush_ms_after_it_came(void **state)
+{
+    struct rig *rig = *state;
+    struct aoi_space *s = crowd_begin(rig, 77);
+    const uv_timer_t *timer = aoi_space_user(s);
+    set_flush_ms(rig, 200);
+    crowd_moves(s, 2);
+    until_open(rig, s);
+    uint64_t came_ns = uv_hrtime();
+    while (flusher_open(s)) uv_run(&rig->loop, UV_RUN_NOWAIT);
+    busy_ms(20);
+    rig->flusher.since_ns = came_ns;
+    crowd_moves(s, 3);
+    rig->flusher.since_ns = 0;
+    assert_in_range(uv_timer_get_due_in(timer), 0, 180);
+    /* and it is not postponed by what comes then; nor is another one early for that */
+    assert_int_equal(aoi_entity_move(s, 1, 1, (float[]){7, 7, 0}, NULL), AOI_OK);
+    assert_in_range(uv_timer_get_due_in(timer), 0, 180);
+    flusher_flush(&rig->flusher, s, 0);
+    crowd_moves(s, 4);
+    assert_in_range(uv_timer_get_due_in(timer), 190, 200);
+    /* where flushes take longer than flush_ms, half as long as they take is for others */
+    set_flush_ms(rig, 1);
+    until_open(rig, s);
+    uint64_t began_ns = uv_hrtime();
+    while (flusher_open(s)) uv_run(&rig->loop, UV_RUN_NOWAIT);
+    uint64_t took_ms = (uv_hrtime() - began_ns) / 1000000;
+    rig->flusher.since_ns = began_ns;
+    crowd_moves(s, 5);
+    rig->flusher.since_ns = 0;
+    assert_in_range(uv_timer_get_due_in(timer), took_ms / 8, took_ms + 4);
+}
+
 static void a_world_that_ends_with_an_open_flush_leaves_nothing_behind(void **state)
 {
     struct rig *rig = *state;
@@ -361,6 +394,7 @@ int main(void)
         TEST(while_a_flush_is_open_frames_about_its_space_wait_and_all_others_are_answered),
         TEST(a_commanded_flush_the_end_of_an_owner_and_draining_finish_an_open_one_first),
         TEST(two_flushes_that_are_due_take_turns_and_a_small_one_does_not_wait_for_the_large_one),
+        TEST(what_waited_for_the_end_of_a_flush_is_told_flush_ms_after_it_came),
         TEST(a_world_that_ends_with_an_open_flush_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
