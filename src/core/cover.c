@@ -22,11 +22,11 @@ uint32_t aoi__only_watch(const struct aoi__player *p)
     return p->units.n == 1 ? p->units.at[0].watch : p->viewport;
 }
 
-bool aoi__cover_fits(struct aoi_space *space, const struct aoi__player *p)
+bool aoi__cover_fits(const struct aoi_space *space, const struct aoi__player *p)
 {
     uint32_t watch = aoi__only_watch(p);
-    return space->ops->pages != NULL && watch != AOI__NONE && space->watches.at[watch].active && space->ops->pages_of(space, watch, NULL, NULL) &&
-           p->overrides.n == 0 && !p->full && space->set.min_stay_ms == 0 && aoi__own_or(p->set.max_view, space->set.max_view) == 0;
+    return watch != AOI__NONE && space->watches.at[watch].active && space->watches.at[watch].coverable && p->overrides.n == 0 && !p->full &&
+           space->set.min_stay_ms == 0 && aoi__own_or(p->set.max_view, space->set.max_view) == 0;
 }
 
 bool aoi__cover_takes(const struct aoi_space *space, uint32_t watch, uint32_t slot)
@@ -110,7 +110,7 @@ static void restock(struct aoi__look *k)
     struct aoi__scratch *s = k->s;
     aoi__slots *pages = &s->found;
     pages->n = 0;
-    CHECK(space->ops->pages_of(space, c->watch, pages, &c->border));
+    space->ops->pages_of(space, c->watch, pages, &c->border);
     mark_pages(dir, pages->at, pages->n);
     array_reserve(&s->mask[0], (size_t)pages->n + 1);
     array_reserve(&s->mask[1], (size_t)pages->n + 1);
@@ -146,7 +146,7 @@ void aoi__cover_begin(struct aoi_space *space, struct aoi__player *p)
     aoi__slots *pages = &space->scratch->found;
     uint32_t watch = aoi__only_watch(p), border, left = 0;
     pages->n = 0;
-    if (!space->ops->pages_of(space, watch, pages, &border)) return;
+    space->ops->pages_of(space, watch, pages, &border);
     mark_pages(dir, pages->at, pages->n);
     for (uint32_t i = 0; i < p->told.n; i++) {
         uint32_t slot = p->told.at[i] & AOI__TOLD_SLOT;
@@ -344,33 +344,59 @@ static void look_by_masks(struct cover_look *l, uint64_t *inside, uint64_t *othe
     l->kernel->rows(&l->sieve, other, &k->s->updates);
 }
 
+/* Of the i-th page, which lies wholly inside, or of which not all have a layer of the mask: what the kernel did not do. Returns what is inside. */
+static uint64_t look_at_page(struct cover_look *l, uint32_t i, uint64_t inside, uint64_t *want)
+{
+    const struct aoi__page *page = &l->dir->page.at[l->c->page[i]];
+    uint64_t in = with_layers(l->k->space, page, l->k->p->set.mask, inside);
+    if (l->c->page[i] == l->own.page) in &= ~bit_of(l->own);
+    *want = in & l->c->told[i] & changed(l, page, page->moved);
+    return in;
+}
+
+/* Pages that lie wholly inside. */
+static void look_inner(struct cover_look *l, uint64_t *want)
+{
+    struct aoi__cover *c = l->c;
+    for (uint32_t i = c->border; i < c->n; i++) {
+        const struct aoi__page *page = &l->dir->page.at[c->page[i]];
+        want[i] = 0;
+        if (page->window != l->dir->window && !l->anew) continue;
+        compare(l, i, look_at_page(l, i, page->used, &want[i]));
+    }
+    if (l->k->p->set.presence_only) return;
+    l->sieve.page = c->page + c->border;
+    l->sieve.n = c->n - c->border;
+    l->kernel->rows(&l->sieve, want + c->border, &l->k->s->updates);
+}
+
 /* A box, no margin, no tiers. */
 static void look_by_box(struct cover_look *l, uint64_t *inside, uint64_t *want)
 {
     struct aoi__cover *c = l->c;
     struct aoi__look *k = l->k;
-    uint32_t mask = k->p->set.mask;
+    uint32_t mask = k->p->set.mask, own = l->own.page;
+    bool rows = !k->p->set.presence_only;
     memcpy(l->sieve.lo, l->w->lo, sizeof l->sieve.lo);
     memcpy(l->sieve.hi, l->w->hi, sizeof l->sieve.hi);
     l->sieve.n = c->border;
-    if (k->p->set.presence_only)
-        l->kernel->box(&l->sieve, inside);
-    else
+    if (rows)
         l->kernel->box_rows(&l->sieve, c->told, inside, &k->s->updates);
-    for (uint32_t i = 0; i < c->n; i++) {
+    else
+        l->kernel->box(&l->sieve, inside);
+    for (uint32_t i = 0; i < c->border; i++) {
         const struct aoi__page *page = &l->dir->page.at[c->page[i]];
-        uint64_t in = i < c->border ? inside[i] : page->used;
-        bool plain = page->all & mask;
-        want[i] = 0;
-        if (i >= c->border && page->window != l->dir->window && !l->anew) continue;
-        if (!plain) in = with_layers(k->space, page, mask, in);
-        if (c->page[i] == l->own.page) in &= ~bit_of(l->own);
-        if (i >= c->border || !plain) want[i] = in & c->told[i] & changed(l, page, page->moved);
-        compare(l, i, in);
+        uint64_t in = inside[i];
+        if (c->page[i] == own) in &= ~bit_of(l->own);
+        if (!(page->all & mask)) {
+            in = look_at_page(l, i, in, &want[0]);
+            l->sieve.page = &c->page[i];
+            l->sieve.n = 1;
+            if (rows) l->kernel->rows(&l->sieve, want, &k->s->updates);
+        }
+        if (in != c->told[i] || changed(l, page, page->state) != 0) compare(l, i, in);
     }
-    if (k->p->set.presence_only) return;
-    l->sieve.n = c->n;
-    l->kernel->rows(&l->sieve, want, &k->s->updates);
+    if (c->n > c->border) look_inner(l, want);
 }
 
 void aoi__cover_look(struct aoi__look *k)
@@ -389,7 +415,8 @@ void aoi__cover_look(struct aoi__look *k)
                                   .window = l.dir->window,
                                   .center = {k->anchor[0], k->anchor[1], k->anchor[2]}};
     l.own = l.w->slot == AOI__NONE ? (struct aoi__home){.page = AOI__NONE} : space->ops->home(space, l.w->slot);
-    for (int i = 0; i < 2; i++) array_reserve(&s->mask[i], (size_t)c->n + 1);
+    array_reserve(&s->mask[0], (size_t)c->n + 1);
+    array_reserve(&s->mask[1], (size_t)c->n + 1);
     aoi__rows_reserve(&s->updates, s->updates.n + c->told_n + k->p->told.n + 2 * AOI__LANES);
     bool box = l.w->slot == AOI__NONE || space->set.shape != AOI_SHAPE_SPHERE;
     if (box && k->margin == 0 && l.w->margin == 0 && k->tiers == NULL && c->late == NULL)

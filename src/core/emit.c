@@ -175,6 +175,7 @@ static bool emit_enter(struct aoi__look *k, uint32_t slot)
 static void emit_enters(struct aoi__look *k, aoi__slots *slots)
 {
     struct aoi__scratch *s = k->s;
+    if (slots->n == 0) return;
     size_t need = s->enters.n + slots->n;
     aoi__rows_reserve(&s->enters, need);
     array_reserve(&s->enter_payload, need);
@@ -269,10 +270,9 @@ static bool sees_publisher(const struct aoi__look *k, const struct aoi__message 
 /* Those posted to the player of which it sees the publisher, or the place. A full delta has none, and what has no room is lost. */
 static void emit_messages(struct aoi__look *k)
 {
-    struct aoi_space *space = k->space;
-    struct aoi__scratch *s = k->s;
+    const struct aoi_space *space = k->space;
     uint32_t post = k->p->post;
-    s->message_from.n = s->message.n = s->message_len.n = 0;
+    if (space->messages.n == 0) return;
     if (k->p->full) {
         k->p->lost += space->messages.n;
         return;
@@ -355,54 +355,56 @@ static void remember(struct aoi__look *k)
     told->n = n;
 }
 
+/* Everything but updates. */
+static void fill_delta(const struct aoi__look *k, struct aoi_delta *d)
+{
+    const struct aoi__scratch *s = k->s;
+    d->leave_n = s->leave_id.n;
+    d->leave_id = s->leave_id.at;
+    d->enters = (struct aoi_enters){.n = s->enters.n, .id = s->enters.id, .x = s->enters.x, .y = s->enters.y, .layers = s->enters.layers};
+    if (k->space->dims == 3) d->enters.z = s->enters.z;
+    if (k->space->set.extra) d->enters.extra = s->enters.extra;
+    if (k->enter_payloads) {
+        d->enters.payload = s->enter_payload.at;
+        d->enters.payload_len = s->enter_payload_len.at;
+    }
+    d->payload_n = s->payload_id.n;
+    d->payload_id = s->payload_id.at;
+    d->payload = s->payload.at;
+    d->payload_len = s->payload_len.at;
+    d->layers_n = s->layers_id.n;
+    d->layers_id = s->layers_id.at;
+    d->layers = s->layers.at;
+    d->message_n = s->message.n;
+    d->message_from = s->message_from.at;
+    d->message = s->message.at;
+    d->message_len = s->message_len.at;
+}
+
 static void deliver(struct aoi__look *k)
 {
     struct aoi_space *space = k->space;
-    struct aoi__scratch *s = k->s;
+    const struct aoi__scratch *s = k->s;
     struct aoi__player *p = k->p;
     const struct aoi_sink *sink = &space->world->sink;
-    bool z = space->dims == 3, extra = space->set.extra;
-    size_t items = s->leave_id.n + s->enters.n + s->updates.n + s->payload_id.n + s->layers_id.n + s->message.n;
-    if (!p->full && items == 0) return;
-    struct aoi_delta delta = {
-        .space = space->id,
-        .flush = k->info->flush,
-        .tag = k->info->tag,
-        .time_us = k->info->time_us,
-        .player = p->id,
-        .seq = ++p->seq,
-        .owner = p->owner,
-        .full = p->full,
-        .leave_n = s->leave_id.n,
-        .leave_id = s->leave_id.at,
-        .enters = {.n = s->enters.n,
-                   .id = s->enters.id,
-                   .x = s->enters.x,
-                   .y = s->enters.y,
-                   .z = z ? s->enters.z : NULL,
-                   .extra = extra ? s->enters.extra : NULL,
-                   .layers = s->enters.layers,
-                   .payload = k->enter_payloads ? s->enter_payload.at : NULL,
-                   .payload_len = k->enter_payloads ? s->enter_payload_len.at : NULL},
-        .updates = {.n = s->updates.n,
-                    .id = s->updates.id,
-                    .x = s->updates.x,
-                    .y = s->updates.y,
-                    .z = z ? s->updates.z : NULL,
-                    .extra = extra ? s->updates.extra : NULL},
-        .payload_n = s->payload_id.n,
-        .payload_id = s->payload_id.at,
-        .payload = s->payload.at,
-        .payload_len = s->payload_len.at,
-        .layers_n = s->layers_id.n,
-        .layers_id = s->layers_id.at,
-        .layers = s->layers.at,
-        .message_n = s->message.n,
-        .message_from = s->message_from.at,
-        .message = s->message.at,
-        .message_len = s->message_len.at,
-        .messages_lost = p->lost,
-    };
+    size_t others = s->leave_id.n + s->enters.n + s->payload_id.n + s->layers_id.n + s->message.n;
+    if (!p->full && others + s->updates.n == 0) return;
+    struct aoi_delta delta = {.space = space->id,
+                              .flush = k->info->flush,
+                              .tag = k->info->tag,
+                              .time_us = k->info->time_us,
+                              .player = p->id,
+                              .seq = ++p->seq,
+                              .owner = p->owner,
+                              .full = p->full,
+                              .messages_lost = p->lost};
+    delta.updates.n = s->updates.n;
+    delta.updates.id = s->updates.id;
+    delta.updates.x = s->updates.x;
+    delta.updates.y = s->updates.y;
+    if (space->dims == 3) delta.updates.z = s->updates.z;
+    if (space->set.extra) delta.updates.extra = s->updates.extra;
+    if (others > 0) fill_delta(k, &delta);
     p->full = false;
     p->lost = 0;
     space->stats.deltas++;
@@ -413,9 +415,10 @@ void aoi__emit(struct aoi__look *k, size_t room)
 {
     struct aoi__scratch *s = k->s;
     s->enters.n = 0;
+    s->message_from.n = s->message.n = s->message_len.n = 0;
     s->payload_id.n = s->payload.n = s->payload_len.n = s->layers_id.n = s->layers.n = 0;
     emit_leaves(k);
-    if (!k->inline_updates && !k->p->full) emit_updates(k);
+    if (s->kept.n > 0 && !k->inline_updates && !k->p->full) emit_updates(k);
     size_t must = AOI_DELTA_OVERHEAD + s->leave_id.n * sizeof(uint64_t) + s->updates.n * AOI_UPDATE_BYTES;
     k->room = room > must ? room - must : 0;
     if (k->p->full)

@@ -249,7 +249,8 @@ static void grid_watch_set(struct aoi_space *space, uint32_t watch)
     memcpy(area->hi, hi, sizeof hi);
     area->known = true;
     if (same_blocks) return;
-    if (aoi__blocks_count(&g->dir, lo, hi) > WIDE_BLOCKS) {
+    space->watches.at[watch].coverable = aoi__blocks_count(&g->dir, lo, hi) <= WIDE_BLOCKS;
+    if (!w->coverable) {
         area->wide = g->wide.n;
         *array_add(&g->wide) = watch;
     } else {
@@ -458,12 +459,11 @@ static uint64_t inner_mask(const struct grid *g, const struct aoi__block *block,
     return aoi__block_touches(&g->dir, block, area->ilo, area->ihi) ? aoi__cell_mask(&g->dir, block, area->ilo, area->ihi) : 0;
 }
 
-static bool grid_pages_of(struct aoi_space *space, uint32_t watch, aoi__slots *out, uint32_t *border)
+static void grid_pages_of(struct aoi_space *space, uint32_t watch, aoi__slots *out, uint32_t *border)
 {
     const struct grid *g = grid_of(space);
     const struct area *area = &g->areas.at[watch];
-    if (area->wide != AOI__NONE) return false;
-    for (int inner = 0; out != NULL && inner < 2; inner++) {
+    for (int inner = 0; inner < 2; inner++) {
         for (uint32_t i = 0; i < area->links.n; i++) {
             const struct aoi__block *block = &g->dir.block.at[area->links.at[i].block];
             uint64_t mask = block->entries.at[area->links.at[i].entry].mask, in = inner_mask(g, block, area);
@@ -471,7 +471,6 @@ static bool grid_pages_of(struct aoi_space *space, uint32_t watch, aoi__slots *o
         }
         if (!inner) *border = out->n;
     }
-    return true;
 }
 
 static void grid_flushed(struct aoi_space *space)

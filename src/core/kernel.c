@@ -95,35 +95,51 @@ static const struct aoi__kernels plain = {
 #define TARGET __attribute__((target("avx2,popcnt,bmi")))
 #define INLINE static inline __attribute__((always_inline))
 
-/* order_4[m]: the 32-bit halves of the 64-bit lanes set in m, lowest first, a byte each. */
-static const uint64_t order_4[16] = {
-    0x0,   0x100,     0x302,     0x3020100,     0x504,     0x5040100,     0x5040302,     0x50403020100,
-    0x706, 0x7060100, 0x7060302, 0x70603020100, 0x7060504, 0x70605040100, 0x70605040302, 0x706050403020100,
+/* order_4[m]: the 32-bit halves of the 64-bit lanes set in m, lowest first. */
+#define HALVES(a, b, c, d)                                                                     \
+    {                                                                                          \
+        2 * (a), 2 * (a) + 1, 2 * (b), 2 * (b) + 1, 2 * (c), 2 * (c) + 1, 2 * (d), 2 * (d) + 1 \
+    }
+static const uint32_t order_4[16][8] __attribute__((aligned(32))) = {
+    HALVES(0, 0, 0, 0), HALVES(0, 0, 0, 0), HALVES(1, 0, 0, 0), HALVES(0, 1, 0, 0), HALVES(2, 0, 0, 0), HALVES(0, 2, 0, 0),
+    HALVES(1, 2, 0, 0), HALVES(0, 1, 2, 0), HALVES(3, 0, 0, 0), HALVES(0, 3, 0, 0), HALVES(1, 3, 0, 0), HALVES(0, 1, 3, 0),
+    HALVES(2, 3, 0, 0), HALVES(0, 2, 3, 0), HALVES(1, 2, 3, 0), HALVES(0, 1, 2, 3),
 };
 
-TARGET INLINE __m256i order_of(uint64_t bytes)
+/* The columns of a page, and where its rows go. */
+struct columns {
+    const float *x, *y, *z;
+    const uint64_t *id;
+    const uint32_t *extra;
+};
+
+TARGET INLINE struct columns columns_of(const struct aoi__page *page, bool flat)
 {
-    return _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)bytes));
+    size_t cap = page->cap;
+    struct columns c = {.x = page->x, .y = page->x + cap, .z = page->x + 2 * cap};
+    c.id = (const uint64_t *)(const void *)(page->x + (flat ? 2 : 3) * cap);
+    c.extra = (const uint32_t *)(const void *)(c.id + cap) + cap;
+    return c;
 }
 
-/* Eight entities of a page from place k on, of which m are wanted, become rows. */
-TARGET INLINE void put_rows(const struct aoi__sieve *s, const struct aoi__page *page, uint32_t k, uint32_t m, struct aoi_rows *rows)
+/* Eight entities from place k on, of which m are wanted, become rows from n on; returns how many rows there are then. */
+TARGET INLINE size_t put_rows(const struct columns *c, uint32_t k, uint32_t m, const struct aoi_rows *rows, size_t n, bool flat, bool extra)
 {
-    size_t n = rows->n, cap = page->cap;
-    __m256i order = order_of(aoi__compress[m]);
-    const uint64_t *id = aoi__page_ids(page, s->dims) + k;
-    _mm256_storeu_ps(rows->x + n, _mm256_permutevar8x32_ps(_mm256_loadu_ps(page->x + k), order));
-    _mm256_storeu_ps(rows->y + n, _mm256_permutevar8x32_ps(_mm256_loadu_ps(page->x + cap + k), order));
-    if (s->dims == 3) _mm256_storeu_ps(rows->z + n, _mm256_permutevar8x32_ps(_mm256_loadu_ps(page->x + 2 * cap + k), order));
-    if (s->extra) {
-        __m256i extra = _mm256_loadu_si256((const __m256i *)(const void *)(aoi__page_extra(page, s->dims) + k));
-        _mm256_storeu_si256((__m256i *)(void *)(rows->extra + n), _mm256_permutevar8x32_epi32(extra, order));
+    __m256i order = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)&aoi__compress[m]));
+    __m256i low = _mm256_load_si256((const __m256i *)(const void *)order_4[m & 15]),
+            high = _mm256_load_si256((const __m256i *)(const void *)order_4[m >> 4]);
+    _mm256_storeu_ps(rows->x + n, _mm256_permutevar8x32_ps(_mm256_loadu_ps(c->x + k), order));
+    _mm256_storeu_ps(rows->y + n, _mm256_permutevar8x32_ps(_mm256_loadu_ps(c->y + k), order));
+    if (!flat) _mm256_storeu_ps(rows->z + n, _mm256_permutevar8x32_ps(_mm256_loadu_ps(c->z + k), order));
+    if (extra) {
+        __m256i words = _mm256_loadu_si256((const __m256i *)(const void *)(c->extra + k));
+        _mm256_storeu_si256((__m256i *)(void *)(rows->extra + n), _mm256_permutevar8x32_epi32(words, order));
     }
-    __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)id), high = _mm256_loadu_si256((const __m256i *)(const void *)(id + 4));
-    _mm256_storeu_si256((__m256i *)(void *)(rows->id + n), _mm256_permutevar8x32_epi32(low, order_of(order_4[m & 15])));
-    n += (uint32_t)__builtin_popcount(m & 15);
-    _mm256_storeu_si256((__m256i *)(void *)(rows->id + n), _mm256_permutevar8x32_epi32(high, order_of(order_4[m >> 4])));
-    rows->n = n + (uint32_t)__builtin_popcount(m >> 4);
+    const __m256i *id = (const __m256i *)(const void *)(c->id + k);
+    _mm256_storeu_si256((__m256i *)(void *)(rows->id + n), _mm256_permutevar8x32_epi32(_mm256_loadu_si256(id), low));
+    uint64_t *behind = rows->id + n + (uint32_t)__builtin_popcount(m & 15);
+    _mm256_storeu_si256((__m256i *)(void *)behind, _mm256_permutevar8x32_epi32(_mm256_loadu_si256(id + 1), high));
+    return n + (uint32_t)__builtin_popcount(m);
 }
 
 TARGET INLINE __m256 between(const float *v, __m256 lo, __m256 hi)
@@ -132,58 +148,68 @@ TARGET INLINE __m256 between(const float *v, __m256 lo, __m256 hi)
     return _mm256_and_ps(_mm256_cmp_ps(p, lo, _CMP_GE_OQ), _mm256_cmp_ps(p, hi, _CMP_LE_OQ));
 }
 
-TARGET INLINE void avx2_pages(const struct aoi__sieve *s, const uint64_t *told, uint64_t *inside, struct aoi_rows *out, bool flat)
+TARGET INLINE void avx2_pages(const struct aoi__sieve *sieve, const uint64_t *told, uint64_t *inside, struct aoi_rows *out, bool flat, bool extra)
 {
-    __m256 lx = _mm256_set1_ps(s->lo[0]), hx = _mm256_set1_ps(s->hi[0]), ly = _mm256_set1_ps(s->lo[1]), hy = _mm256_set1_ps(s->hi[1]);
-    __m256 lz = _mm256_set1_ps(s->lo[2]), hz = _mm256_set1_ps(s->hi[2]);
-    struct aoi_rows rows = {0}; /* a copy, so that stores to the columns do not make the compiler reload it */
+    const struct aoi__sieve s = *sieve; /* copies, so that stores to the columns do not make the compiler reload them */
+    __m256 lx = _mm256_set1_ps(s.lo[0]), hx = _mm256_set1_ps(s.hi[0]), ly = _mm256_set1_ps(s.lo[1]), hy = _mm256_set1_ps(s.hi[1]);
+    __m256 lz = _mm256_set1_ps(s.lo[2]), hz = _mm256_set1_ps(s.hi[2]);
+    struct aoi_rows rows = {0};
     if (told != NULL) rows = *out;
-    for (uint32_t i = 0; i < s->n; i++) {
-        const struct aoi__page *page = &s->pool[s->page[i]];
-        uint64_t in = 0, want = told != NULL ? want_rows(s, page, told[i]) : 0;
-        size_t cap = page->cap;
-        for (uint32_t k = 0; k < page->n; k += 8) {
-            __m256 is = _mm256_and_ps(between(page->x + k, lx, hx), between(page->x + cap + k, ly, hy));
-            if (!flat) is = _mm256_and_ps(is, between(page->x + 2 * cap + k, lz, hz));
+    size_t n = rows.n;
+    for (uint32_t i = 0; i < s.n; i++) {
+        const struct aoi__page *page = &s.pool[s.page[i]];
+        const struct columns c = columns_of(page, flat);
+        uint64_t in = 0, want = told != NULL ? want_rows(&s, page, told[i]) : 0;
+        for (uint32_t k = 0, end = page->n; k < end; k += 8) {
+            __m256 is = _mm256_and_ps(between(c.x + k, lx, hx), between(c.y + k, ly, hy));
+            if (!flat) is = _mm256_and_ps(is, between(c.z + k, lz, hz));
             uint32_t m = (uint32_t)_mm256_movemask_ps(is);
             in |= (uint64_t)m << k;
-            if (told != NULL) put_rows(s, page, k, m & (uint32_t)(want >> k & 255), &rows);
+            if (told != NULL) n = put_rows(&c, k, m & (uint32_t)(want >> k), &rows, n, flat, extra);
         }
         inside[i] = in;
     }
-    if (told != NULL) out->n = rows.n;
+    if (told != NULL) out->n = n;
 }
 
 TARGET static void avx2_box(const struct aoi__sieve *s, uint64_t *inside)
 {
     if (s->dims == 2)
-        avx2_pages(s, NULL, inside, NULL, true);
+        avx2_pages(s, NULL, inside, NULL, true, false);
     else
-        avx2_pages(s, NULL, inside, NULL, false);
+        avx2_pages(s, NULL, inside, NULL, false, false);
 }
 
 TARGET static void avx2_box_rows(const struct aoi__sieve *s, const uint64_t *told, uint64_t *inside, struct aoi_rows *rows)
 {
-    struct aoi__sieve flat = *s;
-    flat.dims = 2;
-    flat.extra = false;
     if (s->dims == 2 && !s->extra)
-        avx2_pages(&flat, told, inside, rows, true);
+        avx2_pages(s, told, inside, rows, true, false);
     else if (s->dims == 2)
-        avx2_pages(s, told, inside, rows, true);
+        avx2_pages(s, told, inside, rows, true, true);
     else
-        avx2_pages(s, told, inside, rows, false);
+        avx2_pages(s, told, inside, rows, false, s->extra);
 }
 
-TARGET static void avx2_rows(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *out)
+TARGET INLINE void rows_of(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *out, bool flat, bool extra)
 {
-    struct aoi_rows rows = *out;
+    const struct aoi_rows rows = *out;
+    size_t n = rows.n;
     for (uint32_t i = 0; i < s->n; i++) {
-        const struct aoi__page *page = &s->pool[s->page[i]];
-        for (uint64_t m = want[i], k = 0; m != 0; m >>= 8, k += 8)
-            if (m & 255) put_rows(s, page, (uint32_t)k, (uint32_t)(m & 255), &rows);
+        if (want[i] == 0) continue;
+        const struct columns c = columns_of(&s->pool[s->page[i]], flat);
+        uint32_t k = 0;
+        for (uint64_t m = want[i]; m != 0; m >>= 8, k += 8)
+            if (m & 255) n = put_rows(&c, k, (uint32_t)(m & 255), &rows, n, flat, extra);
     }
-    out->n = rows.n;
+    out->n = n;
+}
+
+TARGET static void avx2_rows(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *rows)
+{
+    if (s->dims == 2 && !s->extra)
+        rows_of(s, want, rows, true, false);
+    else
+        rows_of(s, want, rows, s->dims == 2, s->extra);
 }
 
 /* Squared distances of four from place k on. */

@@ -72,6 +72,7 @@ struct aoi__viewer {
 struct aoi__watch {
     uint32_t slot;                     /* the unit's entity; AOI__NONE: a viewport */
     bool active;                       /* it has an area: not so for a unit of radius 0 */
+    bool coverable;                    /* the index says so: the pages under it can be listed (cover.c) */
     float margin;                      /* at least the largest leave_margin of its players */
     float base_lo[3], base_hi[3];      /* where an entity without appeal enters; for a sphere a box around that */
     float lo[3], hi[3];                /* where it may stay: the base grown by the margin. Never too small. This is what the index knows */

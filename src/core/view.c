@@ -233,6 +233,28 @@ static void find_tiers(struct aoi__look *k)
     }
 }
 
+/* Whether the list of a player whose view is a cover may hold anything, or come to hold it. */
+static bool may_list(const struct aoi__look *k)
+{
+    const struct aoi__player *p = k->p;
+    return p->told.n > 0 || k->space->large_n > 0 || (p->units.n > 0 && p->units.at[0].include_self);
+}
+
+/* What is not in the pages of a cover, or everything. */
+static void look_at_list(struct aoi__look *k)
+{
+    struct aoi__player *p = k->p;
+    array_reserve(&k->s->kept, (size_t)p->told.n + 1);        /* never NULL, to which C allows no offset to be added, not even 0 */
+    aoi__rows_reserve(&k->s->updates, (size_t)p->told.n + 1); /* a row may be written and not counted */
+    mark_told(k);
+    k->inline_updates = k->inline_updates && k->tiers == NULL && !(k->flags & AOI__LATE);
+    gather_chosen(k);
+    mark_hidden(k);
+    for (uint32_t i = 0; i < p->units.n; i++) gather_watch(k, p->units.at[i].watch);
+    if (p->viewport != AOI__NONE) gather_watch(k, p->viewport);
+    keep_staying(k);
+}
+
 void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach)
 {
     struct aoi__scratch *s = space->scratch;
@@ -250,22 +272,14 @@ void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player 
     s->updates.n = 0;
     s->gone.n = s->perhaps.n = s->restated.n = s->owed.n = 0;
     k->covered = p->cover.watch != AOI__NONE;
-    array_reserve(&s->kept, (size_t)p->told.n + 1);        /* never NULL, to which C allows no offset to be added, not even 0 */
-    aoi__rows_reserve(&s->updates, (size_t)p->told.n + 1); /* a row may be written and not counted */
-    mark_told(k);
-    find_anchor(k);
+    k->inline_updates = !p->set.presence_only && !p->full && k->max_view == 0;
     find_tiers(k);
-    k->inline_updates = !p->set.presence_only && !p->full && k->max_view == 0 && k->tiers == NULL && !(k->flags & AOI__LATE);
-    gather_chosen(k);
-    mark_hidden(k);
-    for (uint32_t i = 0; i < p->units.n; i++) gather_watch(k, p->units.at[i].watch);
-    if (p->viewport != AOI__NONE) gather_watch(k, p->viewport);
-    keep_staying(k);
+    if (!k->covered || k->tiers != NULL || k->max_enter > 0 || set->shape == AOI_SHAPE_SPHERE) find_anchor(k);
+    if (!k->covered || may_list(k)) look_at_list(k);
     if (!k->covered) return;
     aoi__cover_look(k);
     aoi__cover_reconcile(k);
 }
-
 /* ------------------------------------------------------------------------------------------------------------- the flush */
 
 /* Tells one player what differs. Returns whether work is left for it. */
