@@ -28,6 +28,7 @@ struct aoi__page {
     uint8_t n, cap;    /* no place from n on is busy */
     uint8_t bit;       /* of its cell, in its block */
     bool buried;       /* it stands in dir->graves */
+    int32_t at[3];     /* its cell's coordinates */
     uint64_t busy;     /* used, and whose entity has gone since the last flush: views may still mean that one */
     uint32_t block;
     uint32_t next;            /* of the same cell; AOI__NONE: the last */
@@ -72,6 +73,7 @@ struct aoi__blocks {
     ARRAY(struct aoi__block) block;
     ARRAY(struct aoi__region) region;
     ARRAY(struct aoi__page) page;
+    ARRAY(struct aoi__home) home; /* by slot: kept by the index */
     aoi__slots free_blocks, free_regions, free_pages;
     struct idmap block_map, region_map;      /* key of coordinates -> first with that key */
     uint64_t page_bytes;                     /* of the pages' columns */
@@ -105,8 +107,8 @@ bool aoi__block_touches(const struct aoi__blocks *dir, const struct aoi__block *
 /* The bits of a block's cells that lie in a box of cells which touches it. */
 uint64_t aoi__cell_mask(const struct aoi__blocks *dir, const struct aoi__block *block, const int32_t lo[3], const int32_t hi[3]);
 
-/* Gives the entity a place in the cell of that bit. *fresh: in a page that was not there before. */
-struct aoi__home aoi__page_put(struct aoi__blocks *dir, uint32_t block, uint32_t bit, uint32_t slot, const struct aoi__hot *hot, bool *fresh);
+/* Gives the entity a place in the cell, which is one of the block. *fresh: in a page that was not there before. */
+struct aoi__home aoi__page_put(struct aoi__blocks *dir, uint32_t block, const int32_t cell[3], uint32_t slot, const struct aoi__hot *hot, bool *fresh);
 /* Takes it away. */
 void aoi__page_take(struct aoi__blocks *dir, struct aoi__home home);
 /* A flush ends: all views know what has gone. */

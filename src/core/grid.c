@@ -22,9 +22,10 @@ struct link {
 /* What the grid knows of a watch. */
 struct area {
     bool known;
-    uint32_t wide;          /* its place in grid->wide; AOI__NONE: it is registered, by links */
-    int32_t lo[3], hi[3];   /* cells, inclusive, when it was last set */
-    int32_t ilo[3], ihi[3]; /* those of them that lie wholly inside the base box; lo > hi: none */
+    uint32_t wide;              /* its place in grid->wide; AOI__NONE: it is registered, by links */
+    int32_t lo[3], hi[3];       /* cells, inclusive, when it was last set */
+    int32_t ilo[3], ihi[3];     /* those of them that lie wholly inside the base box; lo > hi: none */
+    float from[2][3], to[2][3]; /* as long as the corners of the box stay within these, none of that changes */
     ARRAY(struct link) links;
 };
 
@@ -32,12 +33,11 @@ struct grid {
     double scale; /* coordinate to cell: 1 / edge */
     aoi__scan_fn scan;
     struct aoi__blocks dir;
-    ARRAY(struct aoi__home) home; /* by slot */
-    ARRAY(struct area) areas;     /* by watch */
-    aoi__slots wide;              /* watches */
-    aoi__slots changed;           /* blocks with changed != 0, which are kept for that */
-    uint32_t wide_layers;         /* of changes that concern wide watches, beside those of changed */
-    aoi__slots near;              /* scratch: the blocks of a box */
+    ARRAY(struct area) areas; /* by watch */
+    aoi__slots wide;          /* watches */
+    aoi__slots changed;       /* blocks with changed != 0, which are kept for that */
+    uint32_t wide_layers;     /* of changes that concern wide watches, beside those of changed */
+    aoi__slots near;          /* scratch: the blocks of a box */
 };
 
 static struct grid *grid_of(const struct aoi_space *space)
@@ -85,7 +85,7 @@ static void put(struct aoi_space *space, uint32_t slot, const int32_t cell[3])
     struct grid *g = grid_of(space);
     uint32_t b = aoi__block_get(&g->dir, cell), bit = aoi__cell_bit(&g->dir, cell);
     bool fresh;
-    g->home.at[slot] = aoi__page_put(&g->dir, b, bit, slot, &space->hot[slot], &fresh);
+    g->dir.home.at[slot] = aoi__page_put(&g->dir, b, cell, slot, &space->hot[slot], &fresh);
     struct aoi__block *block = &g->dir.block.at[b];
     block->layers |= space->hot[slot].layers;
     mark_changed(g, b, bit, space->hot[slot].layers);
@@ -95,7 +95,7 @@ static void put(struct aoi_space *space, uint32_t slot, const int32_t cell[3])
 
 static struct aoi__page *page_of(const struct grid *g, uint32_t slot)
 {
-    return &g->dir.page.at[g->home.at[slot].page];
+    return &g->dir.page.at[g->dir.home.at[slot].page];
 }
 
 static void grid_insert(struct aoi_space *space, uint32_t slot)
@@ -103,8 +103,8 @@ static void grid_insert(struct aoi_space *space, uint32_t slot)
     struct grid *g = grid_of(space);
     int32_t cell[3];
     cell_at(g, space->hot[slot].pos, cell);
-    array_reserve(&g->home, (size_t)slot + 1);
-    while (g->home.n <= slot) g->home.at[g->home.n++].page = AOI__NONE;
+    array_reserve(&g->dir.home, (size_t)slot + 1);
+    while (g->dir.home.n <= slot) g->dir.home.at[g->dir.home.n++].page = AOI__NONE;
     put(space, slot, cell);
 }
 
@@ -113,7 +113,7 @@ static uint32_t take(struct grid *g, uint32_t slot)
 {
     const struct aoi__page *page = page_of(g, slot);
     mark_changed(g, page->block, page->bit, page->any);
-    aoi__page_take(&g->dir, g->home.at[slot]);
+    aoi__page_take(&g->dir, g->dir.home.at[slot]);
     return page->block;
 }
 
@@ -121,7 +121,7 @@ static void grid_erase(struct aoi_space *space, uint32_t slot)
 {
     struct grid *g = grid_of(space);
     uint32_t block = take(g, slot);
-    g->home.at[slot].page = AOI__NONE;
+    g->dir.home.at[slot].page = AOI__NONE;
     aoi__block_drop(&g->dir, block);
 }
 
@@ -129,7 +129,7 @@ static void grid_move(struct aoi_space *space, uint32_t slot, const float from[3
 {
     struct grid *g = grid_of(space);
     const struct aoi__hot *to = &space->hot[slot];
-    const struct aoi__home home = g->home.at[slot];
+    const struct aoi__home home = g->dir.home.at[slot];
     int32_t old_cell[3], new_cell[3];
     cell_at(g, from, old_cell);
     cell_at(g, to->pos, new_cell);
@@ -142,11 +142,59 @@ static void grid_move(struct aoi_space *space, uint32_t slot, const float from[3
     aoi__block_drop(&g->dir, left);
 }
 
+/* One that has moved, or whose extra has changed, since the last flush. */
+static void settle_moved(struct aoi_space *space, uint32_t slot, struct aoi__page *page, uint32_t place)
+{
+    struct grid *g = grid_of(space);
+    struct aoi__hot *h = &space->hot[slot];
+    int32_t cell[3];
+    h->stamp = space->serial;
+    cell_at(g, h->pos, cell);
+    if (cell[0] == page->at[0] && cell[1] == page->at[1] && cell[2] == page->at[2]) {
+        aoi__page_write(&g->dir, page, place, h->pos, h->extra);
+        if (page->window != g->dir.window || page->moved == 0) {
+            aoi__page_touch(&g->dir, g->dir.home.at[slot].page);
+            mark_changed(g, page->block, page->bit, page->any); /* once for all that move here */
+        }
+        page->moved |= (uint64_t)1 << place;
+        return;
+    }
+    uint32_t left = take(g, slot);
+    put(space, slot, cell);
+    page_of(g, slot)->moved |= (uint64_t)1 << g->dir.home.at[slot].place;
+    aoi__block_drop(&g->dir, left);
+}
+
+#define AHEAD 8 /* entities of which what is to be read is fetched beforehand */
+
+static uint32_t grid_settle(struct aoi_space *space, uint32_t *slot, uint32_t n)
+{
+    struct grid *g = grid_of(space);
+    uint32_t moved = 0, dims = space->dims;
+    for (uint32_t i = 0; i < n; i++) {
+        if (i + 2 * AHEAD < n) __builtin_prefetch(page_of(g, slot[i + 2 * AHEAD]));
+        if (i + AHEAD < n) {
+            const struct aoi__page *next = page_of(g, slot[i + AHEAD]);
+            __builtin_prefetch(next->x + g->dir.home.at[slot[i + AHEAD]].place, 1);
+            __builtin_prefetch(next->x + next->cap + g->dir.home.at[slot[i + AHEAD]].place, 1);
+        }
+        struct aoi__home home = g->dir.home.at[slot[i]];
+        struct aoi__page *page = &g->dir.page.at[home.page];
+        const struct aoi__hot *h = &space->hot[slot[i]];
+        const float *x = page->x + home.place;
+        bool same = x[0] == h->pos[0] && x[page->cap] == h->pos[1] && (dims == 2 || x[2 * page->cap] == h->pos[2]);
+        if (same && (!g->dir.extra || aoi__page_extra(page, dims)[home.place] == h->extra)) continue;
+        settle_moved(space, slot[i], page, home.place);
+        slot[moved++] = slot[i];
+    }
+    return moved;
+}
+
 static void grid_where(const struct aoi_space *space, uint32_t slot, float pos[3], uint32_t *extra)
 {
     const struct grid *g = grid_of(space);
     const struct aoi__page *page = page_of(g, slot);
-    uint32_t place = g->home.at[slot].place;
+    uint32_t place = g->dir.home.at[slot].place;
     pos[2] = 0;
     for (uint32_t a = 0; a < space->dims; a++) pos[a] = page->x[(size_t)a * page->cap + place];
     *extra = g->dir.extra ? aoi__page_extra(page, space->dims)[place] : 0;
@@ -229,16 +277,40 @@ static void find_inner(const struct aoi_space *space, const struct aoi__watch *w
     }
 }
 
+/* Where a corner of the box may be moved to within its cell. Not up to the cell's very edge, so that roundings do not matter. */
+static void set_guard(const struct grid *g, struct area *area, const struct aoi__watch *w, bool none)
+{
+    for (uint32_t a = 0; a < g->dir.dims; a++) {
+        for (int side = 0; side < 2; side++) {
+            double cell = side ? area->hi[a] : area->lo[a], low = cell / g->scale, high = (cell + 1) / g->scale;
+            double slack = (fabs(low) + fabs(high)) * 0x1p-22;
+            bool tight = none || fabs(cell) >= 0x1p30;
+            area->from[side][a] = tight ? (side ? w->hi[a] : w->lo[a]) : (float)(low + slack);
+            area->to[side][a] = tight ? (side ? w->hi[a] : w->lo[a]) : (float)(high - slack);
+        }
+    }
+}
+
+static bool guarded(const struct grid *g, const struct area *area, const struct aoi__watch *w)
+{
+    for (uint32_t a = 0; a < g->dir.dims; a++) {
+        if (!(area->from[0][a] <= w->lo[a] && w->lo[a] <= area->to[0][a])) return false;
+        if (!(area->from[1][a] <= w->hi[a] && w->hi[a] <= area->to[1][a])) return false;
+    }
+    return area->known;
+}
+
 static void grid_watch_set(struct aoi_space *space, uint32_t watch)
 {
     struct grid *g = grid_of(space);
-    const struct aoi__watch *w = &space->watches.at[watch];
+    struct aoi__watch *w = &space->watches.at[watch];
+    bool tight = w->margin > 0 || space->set.shape == AOI_SHAPE_CELLS; /* then other boxes, or the very edges, matter too */
+    if (watch < g->areas.n && guarded(g, &g->areas.at[watch], w) && !tight) return;
     int32_t lo[3], hi[3];
     cell_at(g, w->lo, lo);
     cell_at(g, w->hi, hi);
     while (g->areas.n <= watch) *array_add(&g->areas) = (struct area){.wide = AOI__NONE};
-    struct area *area = &g->areas.at[watch];
-    struct area old = *area;
+    struct area *area = &g->areas.at[watch], old = *area;
     find_inner(space, w, area);
     bool same = area->known && memcmp(area->lo, lo, sizeof lo) == 0 && memcmp(area->hi, hi, sizeof hi) == 0;
     if (!same || memcmp(&old.ilo, &area->ilo, 2 * sizeof area->ilo) != 0) restock(space, watch);
@@ -247,9 +319,10 @@ static void grid_watch_set(struct aoi_space *space, uint32_t watch)
     if (!same_blocks) grid_watch_clear(space, watch);
     memcpy(area->lo, lo, sizeof lo);
     memcpy(area->hi, hi, sizeof hi);
+    set_guard(g, area, w, tight);
     area->known = true;
     if (same_blocks) return;
-    space->watches.at[watch].coverable = aoi__blocks_count(&g->dir, lo, hi) <= WIDE_BLOCKS;
+    w->coverable = aoi__blocks_count(&g->dir, lo, hi) <= WIDE_BLOCKS;
     if (!w->coverable) {
         area->wide = g->wide.n;
         *array_add(&g->wide) = watch;
@@ -371,8 +444,8 @@ static void grid_watching(struct aoi_space *space, const float lo[3], const floa
 static void grid_notify(struct aoi_space *space, uint32_t slot, const float from[3], uint32_t layers, uint32_t what)
 {
     struct grid *g = grid_of(space);
-    struct aoi__page *page = aoi__page_touch(&g->dir, g->home.at[slot].page);
-    uint64_t bit = (uint64_t)1 << g->home.at[slot].place;
+    struct aoi__page *page = aoi__page_touch(&g->dir, g->dir.home.at[slot].page);
+    uint64_t bit = (uint64_t)1 << g->dir.home.at[slot].place;
     if (what & AOI__MOVED) page->moved |= bit;
     if (what & AOI__STATE) page->state |= bit;
     mark_changed(g, page->block, page->bit, layers);
@@ -441,7 +514,7 @@ static struct aoi__blocks *grid_pages(struct aoi_space *space)
 static struct aoi__home grid_home(const struct aoi_space *space, uint32_t slot)
 {
     const struct grid *g = grid_of(space);
-    return slot < g->home.n ? g->home.at[slot] : (struct aoi__home){.page = AOI__NONE};
+    return slot < g->dir.home.n ? g->dir.home.at[slot] : (struct aoi__home){.page = AOI__NONE};
 }
 
 /* Appends the pages of those cells of a block that the mask names. */
@@ -497,7 +570,6 @@ static void grid_clear(struct aoi_space *space)
     struct grid *g = grid_of(space);
     for (uint32_t w = 0; w < g->areas.n; w++) array_clear(&g->areas.at[w].links);
     aoi__blocks_clear(&g->dir);
-    array_clear(&g->home);
     array_clear(&g->areas);
     array_clear(&g->wide);
     array_clear(&g->changed);
@@ -508,7 +580,7 @@ static void grid_clear(struct aoi_space *space)
 static uint64_t grid_bytes(const struct aoi_space *space)
 {
     const struct grid *g = grid_of(space);
-    uint64_t bytes = sizeof *g + aoi__blocks_bytes(&g->dir) + (uint64_t)g->home.cap * sizeof *g->home.at;
+    uint64_t bytes = sizeof *g + aoi__blocks_bytes(&g->dir);
     bytes += (uint64_t)g->areas.cap * sizeof *g->areas.at + (uint64_t)(g->wide.cap + g->changed.cap + g->near.cap) * sizeof(uint32_t);
     for (uint32_t w = 0; w < g->areas.n; w++) bytes += (uint64_t)g->areas.at[w].links.cap * sizeof(struct link);
     return bytes;
@@ -527,7 +599,7 @@ static uint32_t validate_page(const struct aoi_space *space, uint32_t p)
         for (uint32_t a = 0; a < space->dims; a++) pos[a] = page->x[(size_t)a * page->cap + i];
         cell_at(g, pos, at);
         CHECK((h->layers & ~g->dir.block.at[page->block].layers) == 0 && (h->layers & ~page->any) == 0 && (page->all & ~h->layers) == 0);
-        CHECK(aoi__alive(space, slot) && g->home.at[slot].page == p && g->home.at[slot].place == i);
+        CHECK(aoi__alive(space, slot) && g->dir.home.at[slot].page == p && g->dir.home.at[slot].place == i);
         CHECK(aoi__block_find(&g->dir, at) == page->block && aoi__cell_bit(&g->dir, at) == page->bit);
         CHECK(aoi__page_ids(page, space->dims)[i] == h->id && (!g->dir.extra || moving || aoi__page_extra(page, space->dims)[i] == h->extra));
         CHECK(moving || memcmp(pos, h->pos, sizeof pos) == 0);
@@ -586,6 +658,7 @@ const struct aoi__index_ops aoi__grid_ops = {
     .erase = grid_erase,
     .move = grid_move,
     .where = grid_where,
+    .settle = grid_settle,
     .watch_set = grid_watch_set,
     .watch_clear = grid_watch_clear,
     .gather = grid_gather,

@@ -73,10 +73,10 @@ void aoi__large_insert(struct aoi_space *space, uint32_t slot)
     struct level *level = level_of(large, space->cold[slot].appeal);
     int32_t cell[3];
     cell_at(level, space->hot[slot].pos, cell);
-    uint32_t block = aoi__block_get(&level->dir, cell), bit = aoi__cell_bit(&level->dir, cell);
+    uint32_t block = aoi__block_get(&level->dir, cell);
     bool fresh;
     array_reserve(&large->home, (size_t)slot + 1);
-    large->home.at[slot] = (struct home){.at = aoi__page_put(&level->dir, block, bit, slot, &space->hot[slot], &fresh), .listed = large->all.n};
+    large->home.at[slot] = (struct home){.at = aoi__page_put(&level->dir, block, cell, slot, &space->hot[slot], &fresh), .listed = large->all.n};
     *array_add(&large->all) = slot;
     level->n++;
 }
