@@ -347,8 +347,7 @@ static uint32_t page_with_room(struct aoi__blocks *dir, uint32_t b, uint32_t bit
     return page_new(dir, b, bit);
 }
 
-struct aoi__home aoi__page_put(struct aoi__blocks *dir, uint32_t b, const int32_t cell[3], uint32_t slot, const struct aoi__hot *hot,
-                              bool *fresh)
+struct aoi__home aoi__page_put(struct aoi__blocks *dir, uint32_t b, const int32_t cell[3], uint32_t slot, const struct aoi__hot *hot, bool *fresh)
 {
     uint32_t bit = aoi__cell_bit(dir, cell), p = page_with_room(dir, b, bit, fresh);
     struct aoi__page *page = aoi__page_touch(dir, p);
@@ -456,7 +455,8 @@ void aoi__blocks_clear(struct aoi__blocks *dir)
 uint64_t aoi__blocks_bytes(const struct aoi__blocks *dir)
 {
     uint64_t bytes = idmap_bytes(&dir->block_map) + idmap_bytes(&dir->region_map) + (uint64_t)dir->block.cap * sizeof *dir->block.at +
-                     (uint64_t)dir->region.cap * sizeof *dir->region.at + (uint64_t)dir->page.cap * sizeof *dir->page.at + (uint64_t)dir->home.cap * sizeof *dir->home.at + dir->page_bytes;
+                     (uint64_t)dir->region.cap * sizeof *dir->region.at + (uint64_t)dir->page.cap * sizeof *dir->page.at +
+                     (uint64_t)dir->home.cap * sizeof *dir->home.at + dir->page_bytes;
     for (uint32_t b = 0; b < dir->block.n; b++)
         bytes += (uint64_t)dir->block.at[b].cells.cap * sizeof(uint32_t) + (uint64_t)dir->block.at[b].entries.cap * sizeof(struct aoi__entry);
     for (uint32_t r = 0; r < dir->region.n; r++) bytes += (uint64_t)dir->region.at[r].blocks.cap * sizeof(uint32_t);

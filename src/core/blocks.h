@@ -108,7 +108,8 @@ bool aoi__block_touches(const struct aoi__blocks *dir, const struct aoi__block *
 uint64_t aoi__cell_mask(const struct aoi__blocks *dir, const struct aoi__block *block, const int32_t lo[3], const int32_t hi[3]);
 
 /* Gives the entity a place in the cell, which is one of the block. *fresh: in a page that was not there before. */
-struct aoi__home aoi__page_put(struct aoi__blocks *dir, uint32_t block, const int32_t cell[3], uint32_t slot, const struct aoi__hot *hot, bool *fresh);
+struct aoi__home aoi__page_put(struct aoi__blocks *dir, uint32_t block, const int32_t cell[3], uint32_t slot, const struct aoi__hot *hot,
+                               bool *fresh);
 /* Takes it away. */
 void aoi__page_take(struct aoi__blocks *dir, struct aoi__home home);
 /* A flush ends: all views know what has gone. */

@@ -213,8 +213,7 @@ static void look_limited(struct aoi__look *k, struct aoi_space *space, struct ao
 
 /* ------------------------------------------------------------------------------------------------------------- the enter budget */
 
-/* Of the enters, the max_enter best; the others wait. A full delta is not bound by it. */
-static void limit_enters(struct aoi__look *k)
+void aoi__choose_enters(struct aoi__look *k)
 {
     struct aoi__scratch *s = k->s;
     if (k->max_enter == 0 || s->come.n <= k->max_enter || k->p->full) return;
@@ -235,5 +234,5 @@ static void limit_enters(struct aoi__look *k)
 void aoi__choose(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info)
 {
     look_limited(k, space, p, info);
-    limit_enters(k);
+    aoi__choose_enters(k);
 }

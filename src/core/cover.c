@@ -195,6 +195,7 @@ void aoi__cover_end(struct aoi_space *space, struct aoi__player *p)
     }
     c->watch = AOI__NONE;
     c->n = c->told_n = 0;
+    p->plain = false;
     dir->covers--;
 }
 
@@ -494,6 +495,132 @@ void aoi__cover_reconcile(struct aoi__look *k)
     for (uint32_t i = 0; i < s->gone.n; i++)
         if (space->mark[s->gone.at[i] & AOI__TOLD_SLOT] != seen) s->gone.at[n++] = s->gone.at[i];
     s->gone.n = n;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- at a glance */
+
+/* What all glances of a flush share. */
+struct aoi__glance {
+    bool usable;
+    const struct aoi__blocks *dir;
+    struct aoi__sieve sieve;
+    struct aoi_delta delta;
+};
+
+void aoi__glance_free(struct aoi__glance *glance)
+{
+    free(glance);
+}
+
+bool aoi__cover_plain(const struct aoi__player *p)
+{
+    return p->cover.watch != AOI__NONE && p->cover.late == NULL && p->told.n == 0 && p->overrides.n == 0 && p->set.max_view == 0 &&
+           p->set.leave_margin == 0 && (p->units.n == 0 || !p->units.at[0].include_self);
+}
+
+void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info)
+{
+    struct aoi__scratch *s = space->scratch;
+    const struct aoi_settings *set = &space->set;
+    if (s->glance == NULL) s->glance = mem_zalloc(sizeof *s->glance);
+    struct aoi__glance *g = s->glance;
+    bool tiers = set->tiers.n > 0 || set->tiers.beyond > 1;
+    g->usable = space->ops->pages != NULL && set->shape != AOI_SHAPE_SPHERE && !tiers && set->min_stay_ms == 0 && set->max_view == 0 &&
+                set->leave_margin == 0 && space->large_n == 0 && space->messages.n == 0;
+    if (!g->usable) return;
+    g->dir = space->ops->pages(space);
+    g->sieve = (struct aoi__sieve){.pool = g->dir->page.at, .dims = space->dims, .extra = set->extra, .window = g->dir->window};
+    g->delta = (struct aoi_delta){.space = space->id, .flush = info->flush, .tag = info->tag, .time_us = info->time_us};
+}
+
+/* Somebody came or went, or its state changed: the rest is done as for everybody. */
+static bool differ(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, const uint64_t *inside)
+{
+    struct aoi__look k;
+    size_t rows = space->scratch->updates.n;
+    aoi__look_begin(&k, space, p, info, 0);
+    space->scratch->updates.n = rows;
+    struct cover_look l = {.k = &k, .c = &p->cover, .dir = space->scratch->glance->dir};
+    for (uint32_t i = 0; i < p->cover.n; i++) compare(&l, i, inside[i]);
+    aoi__cover_reconcile(&k);
+    aoi__choose_enters(&k);
+    aoi__emit(&k, room);
+    p->plain = aoi__cover_plain(p);
+    return k.left;
+}
+
+static void deliver_updates(struct aoi_space *space, struct aoi__player *p)
+{
+    const struct aoi_rows *rows = &space->scratch->updates;
+    struct aoi_delta *d = &space->scratch->glance->delta;
+    d->player = p->id;
+    d->seq = ++p->seq;
+    d->owner = p->owner;
+    d->messages_lost = p->lost;
+    d->updates = (struct aoi_updates){.n = rows->n, .id = rows->id, .x = rows->x, .y = rows->y};
+    if (space->dims == 3) d->updates.z = rows->z;
+    if (space->set.extra) d->updates.extra = rows->extra;
+    p->lost = 0;
+    space->stats.deltas++;
+    space->stats.updates += rows->n;
+    if (space->world->sink.deliver != NULL) space->world->sink.deliver(space->world->sink.ctx, d);
+}
+
+/* Pages that lie wholly inside: rows of what moved. Whether somebody came or went. */
+static bool glance_inner(struct aoi_space *space, struct aoi__cover *c, struct aoi__home own, bool presence, uint64_t *inside)
+{
+    struct aoi__glance *g = space->scratch->glance;
+    uint64_t *want = space->scratch->mask[1].at;
+    bool differs = false;
+    for (uint32_t i = c->border; i < c->n; i++) {
+        const struct aoi__page *page = &g->dir->page.at[c->page[i]];
+        bool quiet = page->window != g->dir->window;
+        inside[i] = c->page[i] == own.page ? page->used & ~bit_of(own) : page->used;
+        differs |= inside[i] != c->told[i] || (!quiet && (page->state & c->told[i]) != 0);
+        want[i] = quiet ? 0 : c->told[i] & inside[i] & page->moved;
+    }
+    g->sieve.page = c->page + c->border;
+    g->sieve.n = c->n - c->border;
+    if (!presence) space->kernels->rows(&g->sieve, want + c->border, &space->scratch->updates);
+    return differs;
+}
+
+bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, bool *left)
+{
+    struct aoi__scratch *s = space->scratch;
+    struct aoi__glance *g = s->glance;
+    struct aoi__cover *c = &p->cover;
+    if (!g->usable || !p->plain || c->stale || p->full) return false;
+    const struct aoi__watch *w = &space->watches.at[c->watch];
+    if (!w->active || !w->coverable) return false;
+    const struct aoi__home own = w->slot == AOI__NONE ? (struct aoi__home){.page = AOI__NONE} : g->dir->home.at[w->slot];
+    array_reserve(&s->mask[0], (size_t)c->n + 1);
+    array_reserve(&s->mask[1], (size_t)c->n + 1);
+    aoi__rows_reserve(&s->updates, c->told_n + 2 * AOI__LANES);
+    uint64_t *inside = s->mask[0].at;
+    bool differs = false;
+    s->updates.n = 0;
+    g->sieve.page = c->page;
+    g->sieve.n = c->border;
+    g->sieve.mask = p->set.mask;
+    memcpy(g->sieve.lo, w->base_lo, sizeof w->base_lo);
+    memcpy(g->sieve.hi, w->base_hi, sizeof w->base_hi);
+    if (p->set.presence_only)
+        space->kernels->box(&g->sieve, inside);
+    else
+        space->kernels->box_rows(&g->sieve, c->told, inside, &s->updates);
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct aoi__page *page = &g->dir->page.at[c->page[i]];
+        if (!(page->all & p->set.mask)) return false; /* some of it may be in none of the layers */
+        if (i >= c->border) continue;
+        if (c->page[i] == own.page) inside[i] &= ~bit_of(own);
+        differs |= inside[i] != c->told[i] || (page->window == g->dir->window && (page->state & c->told[i]) != 0);
+    }
+    if (c->n > c->border) differs |= glance_inner(space, c, own, p->set.presence_only, inside);
+    *left = differs && differ(space, p, room, info, inside);
+    if (!differs && s->updates.n > 0) deliver_updates(space, p);
+    p->served = space->serial;
+    return true;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- any view */

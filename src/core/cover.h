@@ -4,6 +4,8 @@
 
 #include "core/look.h"
 
+struct aoi__glance;
+
 /* Whether the player's view can be a cover: one watch that is not too large, and no rule that looks beyond it or at the rank of everything. */
 bool aoi__cover_fits(const struct aoi_space *space, const struct aoi__player *p);
 uint32_t aoi__only_watch(const struct aoi__player *p); /* AOI__NONE: it has none, or several */
@@ -24,6 +26,15 @@ void aoi__cover_reconcile(struct aoi__look *k);
 void aoi__cover_add(struct aoi__look *k, uint32_t slot);
 /* Whether it belongs into the cover of a player that sees it by the watch, not into the list: what has appeal, and the unit itself. */
 bool aoi__cover_takes(const struct aoi_space *space, uint32_t watch, uint32_t slot);
+
+/* Whether a look at masks alone will do for the player, as long as neither it nor its subscriptions are changed: aoi__player.plain. */
+bool aoi__cover_plain(const struct aoi__player *p);
+/* A flush begins to look at players. */
+void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info);
+/* Serves a plain player where the space has no rules either: the quick way through view.c, for nearly everybody. False: it is not that simple. *left: work is left for the
+ * next flush. */
+bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, bool *left);
+void aoi__glance_free(struct aoi__glance *glance);
 
 /* Of any view: */
 bool aoi__view_holds(const struct aoi_space *space, const struct aoi__player *p, uint32_t slot);

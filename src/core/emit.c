@@ -13,6 +13,7 @@ struct aoi__scratch *aoi__scratch_new(void)
 void aoi__scratch_free(struct aoi__scratch *s)
 {
     array_clear(&s->found);
+    aoi__glance_free(s->glance);
     array_clear(&s->kept);
     array_clear(&s->come);
     aoi_rows_clear(&s->enters);

@@ -15,7 +15,8 @@ struct aoi__scratch {
     aoi__slots gone, perhaps, restated,
         owed;                /* of a cover: told and no longer seen; come into the margin; kept with another state; of those, who had no room */
     ARRAY(uint64_t) mask[2]; /* by page of a cover */
-    ARRAY(uint64_t) since;   /* the next aoi__player.since */
+    struct aoi__glance *glance;
+    ARRAY(uint64_t) since; /* the next aoi__player.since */
     ARRAY(uint64_t) leave_id, payload_id, layers_id, message_from;
     ARRAY(uint32_t) layers, payload_len, enter_payload_len, message_len;
     ARRAY(const void *) payload, enter_payload, message;
@@ -64,7 +65,12 @@ static inline uint32_t aoi__own_or(uint32_t own, uint32_t common)
     return own != 0 ? own : common;
 }
 
-/* choose.c: looks, and leaves those in kept and come who are to be told. */
+/* The first half of that: the rules in force, and empty lists. */
+void aoi__look_begin(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach);
+
+/* choose.c: of the enters, the max_enter best; the others wait. A full delta is not bound by it. */
+void aoi__choose_enters(struct aoi__look *k);
+/* Looks, and leaves those in kept and come who are to be told. */
 void aoi__choose(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info);
 /* Whether the entity's update is due at this flush. */
 bool aoi__look_due(const struct aoi__look *k, uint32_t slot);

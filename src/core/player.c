@@ -218,6 +218,7 @@ int aoi_player_open(struct aoi_space *space, aoi_owner owner, uint64_t player, c
     if (err != AOI_OK) return err;
     i = known_or_new(space, owner, player, i);
     struct aoi__player *p = &space->players.at[i];
+    p->plain = false;
     struct aoi_player_settings old = p->set;
     if (settings->take_over) p->released_to = AOI__NONE;
     p->set = *settings;
@@ -248,6 +249,7 @@ static void end_subscription(struct aoi_space *space, uint32_t player, uint32_t 
 {
     struct aoi__player *p = &space->players.at[player];
     struct aoi__unit u = p->units.at[unit];
+    p->plain = false;
     uint32_t slot = space->watches.at[u.watch].slot;
     array_swap_remove(&p->units, unit);
     if (unit < p->units.n) space->watches.at[p->units.at[unit].watch].viewers.at[p->units.at[unit].viewer].unit = unit;
@@ -262,6 +264,7 @@ static void clear_viewport(struct aoi_space *space, uint32_t player)
 {
     struct aoi__player *p = &space->players.at[player];
     if (p->viewport == AOI__NONE) return;
+    p->plain = false;
     watch_drop_viewer(space, p->viewport, 0);
     watch_free(space, p->viewport);
     p->viewport = AOI__NONE;
@@ -321,6 +324,7 @@ int aoi_player_override(struct aoi_space *space, aoi_owner owner, uint64_t playe
     if (k < p->overrides.n) drop_override(space, i, k);
     if (kind == AOI_OVERRIDE_SHOW) show(space, i, entity);
     if (kind != AOI_OVERRIDE_NONE) *array_add(&p->overrides) = (struct aoi__override){.id = entity, .show = kind == AOI_OVERRIDE_SHOW};
+    p->plain = false;
     aoi__player_dirty(space, i);
     return AOI_OK;
 }
@@ -393,6 +397,7 @@ int aoi_subscribe(struct aoi_space *space, aoi_owner owner, uint64_t player, uin
     uint32_t units = p == IDMAP_NONE ? 0 : space->players.at[p].units.n; /* the new one's number */
     if (unit == AOI__NONE && units >= space->world->limits.max_units) return AOI_ELIMIT;
     p = known_or_new(space, owner, player, p);
+    space->players.at[p].plain = false;
     if (unit != AOI__NONE) {
         space->players.at[p].units.at[unit].include_self = include_self;
         return AOI_OK;
@@ -443,6 +448,7 @@ int aoi_viewport_set(struct aoi_space *space, aoi_owner owner, uint64_t player, 
     if (watch == AOI__NONE) {
         watch = space->players.at[p].viewport = watch_new(space, AOI__NONE);
         watch_add_viewer(space, watch, p, AOI__NONE);
+        space->players.at[p].plain = false;
     }
     struct aoi__watch *w = &space->watches.at[watch];
     memcpy(w->base_lo, lo, sizeof lo);

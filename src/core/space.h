@@ -115,6 +115,7 @@ struct aoi__player {
     uint32_t served;          /* serial of the last flush that served it: its view is told as of then */
     uint32_t post, post_last; /* its messages in space->posts while a flush runs; AOI__NONE: none */
     bool full;                /* the next delta is to be full */
+    bool plain;               /* its view is a cover and nothing else, and it has no rules of its own but its mask and presence_only */
     bool skipped;             /* the last flush that would have served it skipped it */
     bool away;                /* its owner is; then it is neither served nor observes anything */
     float reach;              /* how far max_view reached lately, and some more: see view.c; 0: it has not limited */

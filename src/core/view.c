@@ -255,7 +255,7 @@ static void look_at_list(struct aoi__look *k)
     keep_staying(k);
 }
 
-void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach)
+void aoi__look_begin(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach)
 {
     struct aoi__scratch *s = space->scratch;
     const struct aoi_settings *set = &space->set;
@@ -275,6 +275,11 @@ void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player 
     k->inline_updates = !p->set.presence_only && !p->full && k->max_view == 0;
     find_tiers(k);
     if (!k->covered || k->tiers != NULL || k->max_enter > 0 || set->shape == AOI_SHAPE_SPHERE) find_anchor(k);
+}
+
+void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach)
+{
+    aoi__look_begin(k, space, p, info, reach);
     if (!k->covered || may_list(k)) look_at_list(k);
     if (!k->covered) return;
     aoi__cover_look(k);
@@ -286,11 +291,14 @@ void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player 
 static bool serve(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info)
 {
     struct aoi__look k;
+    bool left;
+    if (aoi__glance(space, p, room, info, &left)) return left;
     bool fits = aoi__cover_fits(space, p);
     if (!fits || p->cover.watch != aoi__only_watch(p)) aoi__cover_end(space, p);
     aoi__choose(&k, space, p, info);
     aoi__emit(&k, room);
     if (fits && !k.covered) aoi__cover_begin(space, p);
+    p->plain = aoi__cover_plain(p);
     p->served = space->serial; /* also if work is left: enters that wait were not told, payloads and positions that wait are flagged in the view */
     return k.left;
 }
@@ -358,6 +366,7 @@ void aoi_flush_begin(struct aoi_space *space, struct aoi_flush_info *info)
     aoi__settle(space);
     aoi__messages_post(space);
     space->ops->resolve(space);
+    aoi__glance_open(space, info);
     space->flush_start = space->flush_at = space->round < space->players.n ? space->round : 0; /* after the last one served: nobody starves */
     space->flush_lap = false;
     space->flush_phase = AOI__FLUSH_PAUSED;
