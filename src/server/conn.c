@@ -119,6 +119,13 @@ static bool blocked(struct conn *conn)
     return outbox_full(&conn->session.out);
 }
 
+/* Whether another frame may be applied. */
+static bool goes_on(struct conn *conn)
+{
+    bool full = conn->session.state < SESSION_BROKEN && blocked(conn); /* which may show that it is broken */
+    return conn->session.state == SESSION_BROKEN || (conn->session.state != SESSION_CLOSING && !full);
+}
+
 /* Whoever tries it with a browser or curl is told at once, and not after a timeout. No ClientFrame begins like this: the first letter would be a length, and
  * the others a field that there is not. */
 static bool speaks_http(const uint8_t *data, size_t len)
@@ -138,7 +145,7 @@ static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, b
              out_most = outbox_bytes(&session->out) + TURN_OUT_BYTES;
     size_t used = 0;
     conn->held_by = 0;
-    while (used < len && session->state != SESSION_CLOSING && (session->state == SESSION_BROKEN || !blocked(conn))) {
+    while (used < len && goes_on(conn)) {
         struct frame frame;
         if (session->state == SESSION_HELLO_WAIT && speaks_http(data, len)) {
             session_send_error(&conn->server->sessions, session, 0, CODEC_MALFORMED, "this is no HTTP server: see aoi.proto for what aoid speaks");
