@@ -33,8 +33,9 @@ void aoi__pairs_remove(struct aoi__pairs *pairs, uint32_t watch, uint32_t slot);
 /* Takes out the pair at place i of id's list, where the last of that list stands then. */
 void aoi__pairs_remove_at(struct aoi__pairs *pairs, enum aoi__side side, uint32_t id, uint32_t i);
 
-/* It is about to be read or changed: fetches it, or the head of a long one, into the cache. */
-static inline void aoi__list_expect(const struct aoi__list *list)
+/* It is about to be read or changed: fetches it, or the head of a long one, into the cache. Not a function to the compiler: gcc would find that it has
+ * no effect, and drop the calls. */
+static inline __attribute__((always_inline)) void aoi__list_expect(const struct aoi__list *list)
 {
     for (uint32_t i = 0; i < list->n && i < 48; i += 16) __builtin_prefetch(list->id + i);
 }
