@@ -132,7 +132,7 @@ static void send_lost(struct deliver *deliver, struct session *session)
 
 bool deliver_owed(struct deliver *deliver, struct session *session)
 {
-    if (session->state != SESSION_READY || !deliver_owes(session) || outbox_full(&session->out)) return false;
+    if (session->state != SESSION_READY || session->batch != NULL || !deliver_owes(session) || outbox_full(&session->out)) return false;
     send_closed(deliver, session);
     send_lost(deliver, session);
     return true;
@@ -140,14 +140,19 @@ bool deliver_owed(struct deliver *deliver, struct session *session)
 
 void deliver_waiting(struct deliver *deliver)
 {
+    uint32_t kept = 0;
     for (uint32_t i = 0; i < deliver->owing.n; i++) {
         struct standing *standing = sessions_of_owner(deliver->sessions, deliver->owing.at[i]);
-        if (standing == NULL || !standing->owes) continue; /* it has ended since */
+        if (standing == NULL || !standing->owes) continue;                   /* it has ended since */
+        if (standing->session != NULL && standing->session->batch != NULL) { /* the Ack comes first */
+            deliver->owing.at[kept++] = standing->owner;
+            continue;
+        }
         standing->owes = false;
         notices_sort(&standing->notices);
         if (standing->session != NULL) deliver_owed(deliver, standing->session);
     }
-    deliver->owing.n = 0;
+    deliver->owing.n = kept;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- what is observed */

@@ -278,5 +278,25 @@ def one_who_stays_full_for_out_soft_ms_is_closed_with_the_reason():
             other.served()
 
 
+@test
+def one_long_batch_holds_up_nobody_elsewhere():
+    """While it is worked at, other spaces have their turn."""
+    with Daemon() as d, Connection(d.port) as c, Connection(d.port) as other:
+        c.ok(S, aoi.create_space(flush_ms=0, index=pb.INDEX_CROSSLIST), *[aoi.add(i, i % 100, i // 100) for i in range(1, 5001)], aoi.subscribe(7, 1))
+        other.ok(2, aoi.create_space(flush_ms=20), aoi.add(1, 0, 0, radius=5), aoi.add(2, 1, 1), aoi.subscribe(7, 1))
+        other.wait("deltas")
+        commands = [x for _ in range(8000) for x in (aoi.set_radius(1, 1000), aoi.set_radius(1, 0))]
+        seq = c.send(batch=pb.Batch(space=S, commands=commands))
+        reader = threading.Thread(target=lambda: c.reply(seq))
+        reader.start()
+        answered = moved = 0
+        while reader.is_alive():
+            moved += 1
+            other.ok(2, aoi.move((2, 1 + moved % 3, 1)))
+            answered += reader.is_alive()
+        reader.join()
+        assert answered >= 5, answered
+
+
 if __name__ == "__main__":
     main()
