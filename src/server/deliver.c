@@ -3,8 +3,9 @@
 
 #include "server/flusher.h"
 
-#define TOLD_BYTES 16u      /* of an entity in a view, about */
-#define IDS_FRAME_BYTES 64u /* of an Observed or Lost frame beside its ids, at most */
+#define TOLD_BYTES 16u            /* of an entity in a view, about */
+#define EARLY_BYTES (128u * 1024) /* are written in the middle of a flush, while they are in the cache */
+#define IDS_FRAME_BYTES 64u       /* of an Observed or Lost frame beside its ids, at most */
 
 /* The owner's session, if it has a connection that takes something now. */
 static struct session *ready(const struct deliver *deliver, aoi_owner owner)
@@ -35,6 +36,7 @@ static void send_delta(const struct deliver *deliver, struct session *session, c
     uint64_t before = outbox_bytes(&session->out);
     outbox_delta(&session->out, delta, deliver->max_frame_bytes);
     appended(deliver, session, before);
+    if (outbox_bytes(&session->out) >= EARLY_BYTES && outbox_flush(&session->out) < 0) session_close(deliver->sessions, session, CLOSE_IO);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- what is owed */
