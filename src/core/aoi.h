@@ -383,6 +383,29 @@ void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats); /*
  * estimate. */
 uint64_t aoi_space_densest(const struct aoi_space *space, uint32_t visits);
 
+/* ------------------------------------------------------------------------------------------------------------- snapshots
+ * A world as bytes: what its spaces hold, whose it is, and what players were told; not the counters, and of messages that wait only how many will have been lost. */
+
+typedef void aoi_write_fn(void *ctx, const void *bytes, size_t len);
+/* Passes the bytes on piece by piece; changes nothing. No flush may be open. now_ms as for aoi_flush(). */
+void aoi_world_save(const struct aoi_world *world, uint64_t now_ms, aoi_write_fn *write, void *ctx);
+
+struct aoi_load {
+    const void *bytes;
+    size_t len;
+    uint64_t now_ms;    /* by the clock of the flushes to come */
+    uint64_t passed_ms; /* since it was saved, for min_stay_ms */
+    /* Whether there is such an owner, which is not 0. NULL: there is. */
+    bool (*knows)(void *ctx, aoi_owner owner);
+    /* Whether the space is one of the configuration now, with which settings then: *settings are those of the bytes, and may be replaced. NULL: all is as it was saved. */
+    bool (*settings)(void *ctx, uint64_t space, struct aoi_settings *settings);
+    void *ctx;
+};
+#define AOI_LOAD_WHY 256
+/* A new world from what aoi_world_save() wrote. Its owners are all away, and each player's next delta is full. The bytes may be anything: NULL, with *why, if they are not a whole
+ * world that the limits allow. */
+struct aoi_world *aoi_world_load(const struct aoi_limits *limits, const struct aoi_sink *sink, const struct aoi_load *from, char why[AOI_LOAD_WHY]);
+
 /* ------------------------------------------------------------------------------------------------------------- checks */
 
 /* The online oracle: after a flush, and before anything else changes the space, compares what some players were told with the definition of a view, found by walking

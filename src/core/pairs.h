@@ -1,8 +1,9 @@
 /* pairs.h: which watch holds which slot: a relation, kept from both sides.
  *
  * A pair stands in the list of its watch and in the list of its slot: 8 bytes, and the slack of the lists; a hash of pairs would take 40, and a
- * cache miss for each. To take one out, both lists are searched, 16 ids at a time. That costs less than to keep, with each entry, where its twin stands: for
- * then whatever takes its place has a twin to be told, somewhere else. Only with tens of thousands in a list it is dear, about 1 ns for 10 of them.
+ * cache miss for each. To take one out, both lists are searched, 16 ids at a time. That costs less than to keep, with each entry, where its twin
+ * stands: for then whatever takes its place has a twin to be told, somewhere else. Only with tens of thousands in a list it is dear, about 1 ns for
+ * 10 of them.
  */
 #ifndef AOI_CORE_PAIRS_H
 #define AOI_CORE_PAIRS_H
@@ -33,8 +34,9 @@ void aoi__pairs_remove(struct aoi__pairs *pairs, uint32_t watch, uint32_t slot);
 /* Takes out the pair at place i of id's list, where the last of that list stands then. */
 void aoi__pairs_remove_at(struct aoi__pairs *pairs, enum aoi__side side, uint32_t id, uint32_t i);
 
-/* It is about to be read or changed: fetches it, or the head of a long one, into the cache. */
-static inline void aoi__list_expect(const struct aoi__list *list)
+/* It is about to be read or changed: fetches it, or the head of a long one, into the cache. Inlined by force: gcc would find that a function like
+ * this has no effect, and drop the calls. */
+static inline __attribute__((always_inline)) void aoi__list_expect(const struct aoi__list *list)
 {
     for (uint32_t i = 0; i < list->n && i < 48; i += 16) __builtin_prefetch(list->id + i);
 }

@@ -111,7 +111,7 @@ static void judge(struct aoi__crosslist *x, uint32_t a, struct aoi__met *met, ui
         bool first = is_place(met[i].one);
         uint32_t slot = (first ? met[i].one : met[i].other) & AOI__WHOSE, watch = (first ? met[i].other : met[i].one) & AOI__WHOSE;
         met[near] = (struct aoi__met){slot, watch};
-        near += between(&x->area.at[watch], aoi__at(x, slot), b) & between(&x->area.at[watch], aoi__at(x, slot), c);
+        near += (uint32_t)between(&x->area.at[watch], aoi__at(x, slot), b) & (uint32_t)between(&x->area.at[watch], aoi__at(x, slot), c);
     }
     for (uint32_t i = 0; i < near; i++) {
         aoi__list_expect(&x->pairs.of[AOI__WATCH][met[i].other]);

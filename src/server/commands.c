@@ -1,6 +1,7 @@
 /* commands.c: a batch: a table of commands with a handler each, and the Ack that says what became of them. */
 #include "server/dispatch.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -21,7 +22,17 @@ struct batch {
     uint64_t applied, errors_total;
     size_t ack_bytes; /* what the errors take so far: the Ack must fit in a frame */
     bool pending;
+    size_t from; /* of a long column: where it goes on; 0: the command is done */
+
+    uint64_t seq, began_ns;
+    size_t command_n;
+    const struct codec_command *commands;
+    struct arena arena; /* while it is open: what they, and the errors, stand in */
+    error_list errors;
 };
+
+#define COLUMN_PIECE 2048 /* ids between two looks at the clock */
+#define STEPS_PIECE 16    /* commands, likewise */
 
 typedef void command_handler(struct batch *batch, const struct codec_command *command);
 
@@ -110,8 +121,8 @@ static void add_entity(struct batch *batch, const struct codec_command *command)
 static void move_failed(void *ctx, size_t item, int status)
 {
     struct batch *batch = ctx;
-    batch->item = item;
-    count(batch, batch->command->u.move_entities.id[item], status);
+    batch->item = batch->from + item;
+    count(batch, batch->command->u.move_entities.id[batch->item], status);
 }
 
 static void move_entities(struct batch *batch, const struct codec_command *command)
@@ -125,16 +136,21 @@ static void move_entities(struct batch *batch, const struct codec_command *comma
     }
     const float *x = command->u.move_entities.x, *y = command->u.move_entities.y, *z = z_n > 0 ? command->u.move_entities.z : NULL;
     const uint32_t *extra = extra_n > 0 ? command->u.move_entities.extra : NULL;
-    batch->applied += aoi_entity_move_many(batch->space, batch->session->owner, n, command->u.move_entities.id, x, y, z, extra, move_failed, batch);
+    size_t from = batch->from, piece = n - from < COLUMN_PIECE ? n - from : COLUMN_PIECE;
+    batch->applied += aoi_entity_move_many(batch->space, batch->session->owner, piece, command->u.move_entities.id + from, x + from, y + from,
+                                           z != NULL ? z + from : NULL, extra != NULL ? extra + from : NULL, move_failed, batch);
+    batch->from = from + piece < n ? from + piece : 0;
 }
 
 static void remove_entities(struct batch *batch, const struct codec_command *command)
 {
     const uint64_t *id = command->u.remove_entities.id;
-    for (size_t i = 0; i < command->u.remove_entities.id_n; i++) {
+    size_t n = command->u.remove_entities.id_n, end = n - batch->from < COLUMN_PIECE ? n : batch->from + COLUMN_PIECE;
+    for (size_t i = batch->from; i < end; i++) {
         batch->item = i;
         count(batch, id[i], aoi_entity_remove(batch->space, batch->session->owner, id[i]));
     }
+    batch->from = end < n ? end : 0;
 }
 
 static void set_radius(struct batch *batch, const struct codec_command *command)
@@ -336,9 +352,10 @@ static void log_errors(const struct batch *batch, uint64_t seq)
               log_quote(first->text, why, sizeof why));
 }
 
-static void send_ack(const struct batch *batch, uint64_t seq)
+static void send_ack(const struct batch *batch)
 {
     const struct dispatch *d = batch->dispatch;
+    uint64_t seq = batch->seq;
     log_errors(batch, seq);
     if (seq == 0 && batch->errors_total == 0) return;
     const struct codec_server_frame ack = {
@@ -353,18 +370,99 @@ static void send_ack(const struct batch *batch, uint64_t seq)
     session_send(d->sessions, batch->session, &ack);
 }
 
-void dispatch_batch(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+/* Goes on with its commands until all are done, or (false) it is time for others. */
+static bool go_on(struct batch *batch)
 {
-    struct batch batch = {.dispatch = dispatch, .session = session, .space_id = frame->u.batch.space, .ack_bytes = ACK_BYTES};
-    uint64_t began_ns = uv_hrtime();
-    batch.space = aoi_space_find(dispatch->world, batch.space_id);
-    dispatch->errors.n = 0;
-    for (size_t i = 0; i < frame->u.batch.command_n; i++) {
-        batch.index = (uint32_t)i;
-        batch.command = &frame->u.batch.commands[i];
-        run_command(&batch, batch.command);
+    const struct dispatch *d = batch->dispatch;
+    uint32_t steps = 0;
+    batch->space = aoi_space_find(d->world, batch->space_id);
+    while (batch->index < batch->command_n) {
+        batch->command = &batch->commands[batch->index];
+        run_command(batch, batch->command);
+        if (batch->from == 0) batch->index++;
+        if (d->pause_ns == 0 || (batch->from == 0 && ++steps % STEPS_PIECE != 0)) continue;
+        if (batch->index < batch->command_n && uv_hrtime() >= d->pause_ns) return false;
     }
-    if (batch.space != NULL) flusher_heard(dispatch->flusher, batch.space, began_ns);
-    send_ack(&batch, frame->seq);
-    deliver_waiting(dispatch->deliver);
+    return true;
+}
+
+static void end(struct batch *batch)
+{
+    struct dispatch *d = batch->dispatch;
+    if (batch->space != NULL) flusher_heard(d->flusher, batch->space, batch->began_ns);
+    send_ack(batch);
+    deliver_waiting(d->deliver);
+}
+
+/* What it stands in is not the dispatch's own while it waits; and back again. */
+static void swap_memory(struct batch *batch)
+{
+    struct dispatch *d = batch->dispatch;
+    struct arena arena = d->arena;
+    error_list errors = d->errors;
+    d->arena = batch->arena;
+    d->errors = batch->errors;
+    batch->arena = arena;
+    batch->errors = errors;
+}
+
+static void pause_batch(struct batch *batch)
+{
+    batch->session->batch = batch;
+    if (batch->space != NULL) flusher_hold(batch->dispatch->flusher, batch->space, true);
+}
+
+bool dispatch_batch(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
+{
+    struct batch batch = {.dispatch = dispatch,
+                          .session = session,
+                          .space_id = frame->u.batch.space,
+                          .ack_bytes = ACK_BYTES,
+                          .seq = frame->seq,
+                          .began_ns = uv_hrtime(),
+                          .command_n = frame->u.batch.command_n,
+                          .commands = frame->u.batch.commands};
+    dispatch->errors.n = 0;
+    if (go_on(&batch)) {
+        end(&batch);
+        return true;
+    }
+    struct batch *open = mem_alloc(sizeof *open);
+    *open = batch;
+    arena_init(&open->arena, dispatch->arena.cap);
+    swap_memory(open);
+    *array_add(&dispatch->open) = open;
+    pause_batch(open);
+    return false;
+}
+
+bool dispatch_go_on(struct dispatch *dispatch, struct batch *batch)
+{
+    struct session *session = batch->session;
+    session->batch = NULL;
+    swap_memory(batch);
+    bool done = go_on(batch);
+    if (done) end(batch);
+    swap_memory(batch);
+    if (!done) {
+        pause_batch(batch);
+        return false;
+    }
+    session_applied(session, batch->seq);
+    session->batch_ended = true;
+    for (uint32_t i = dispatch->open.n; i-- > 0;)
+        if (dispatch->open.at[i] == batch) array_swap_remove(&dispatch->open, i);
+    if (batch->space != NULL) flusher_hold(dispatch->flusher, batch->space, false);
+    dispatch->flusher->ended++; /* who waits for the space looks again */
+    arena_clear(&batch->arena);
+    array_clear(&batch->errors);
+    free(batch);
+    return true;
+}
+
+bool dispatch_batch_holds(const struct dispatch *dispatch, uint64_t space)
+{
+    for (uint32_t i = 0; i < dispatch->open.n; i++)
+        if (dispatch->open.at[i]->space_id == space) return true;
+    return false;
 }

@@ -54,6 +54,7 @@ struct config {
     uint64_t given; /* as in struct config_space */
 };
 
+/* A config of which something was refused is good for config_clear() alone. */
 void config_init(struct config *config); /* the defaults */
 void config_clear(struct config *config);
 

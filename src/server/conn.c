@@ -14,6 +14,9 @@
 #define DRAIN_WAIT_MS 250
 /* Who has used less time than that lately goes before others: a ping need not wait for those who flood. */
 #define LIGHT_NS ((uint64_t)1000 * 1000)
+#define KERNEL_BYTES (256 * 1024) /* each way; enough for 10 Gbit/s at 0.2 ms */
+/* A long batch pauses then, though others wait: until it ends nobody may come near its space. */
+#define BATCH_MIN_NS ((uint64_t)4 * 1000 * 1000)
 #define RELAX_TICKS 32 /* unused buffers are given back about so often */
 
 enum input {
@@ -88,7 +91,7 @@ static void set_input(struct conn *conn, enum input input)
     struct server *server = conn->server;
     if (input == INPUT_WAITING && !conn->waits) {
         conn->waits = true;
-        server_wait_turn(server, conn, conn->busy_ns < LIGHT_NS);
+        server_wait_turn(server, conn, conn->busy_ns < LIGHT_NS || conn->session.batch != NULL);
     }
     if (input == conn->input) return;
     if (conn->input == INPUT_READING) {
@@ -119,6 +122,14 @@ static bool blocked(struct conn *conn)
     return outbox_full(&conn->session.out);
 }
 
+/* Whether another frame may be applied. */
+static bool goes_on(struct conn *conn)
+{
+    if (conn->session.batch != NULL) return true;                      /* others wait for it to end */
+    bool full = conn->session.state < SESSION_BROKEN && blocked(conn); /* which may show that it is broken */
+    return conn->session.state == SESSION_BROKEN || (conn->session.state != SESSION_CLOSING && !full);
+}
+
 /* Whoever tries it with a browser or curl is told at once, and not after a timeout. No ClientFrame begins like this: the first letter would be a length, and
  * the others a field that there is not. */
 static bool speaks_http(const uint8_t *data, size_t len)
@@ -138,7 +149,7 @@ static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, b
              out_most = outbox_bytes(&session->out) + TURN_OUT_BYTES;
     size_t used = 0;
     conn->held_by = 0;
-    while (used < len && session->state != SESSION_CLOSING && (session->state == SESSION_BROKEN || !blocked(conn))) {
+    while (used < len && goes_on(conn)) {
         struct frame frame;
         if (session->state == SESSION_HELLO_WAIT && speaks_http(data, len)) {
             session_send_error(&conn->server->sessions, session, 0, CODEC_MALFORMED, "this is no HTTP server: see aoi.proto for what aoid speaks");
@@ -153,6 +164,7 @@ static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, b
             break;
         }
         conn->server->flusher.since_ns = conn->held_ns;
+        conn->server->dispatch.pause_ns = now_ns + (end_ns - began_ns < BATCH_MIN_NS ? BATCH_MIN_NS : end_ns - began_ns);
         uint64_t wait = dispatch_frame(&conn->server->dispatch, session, data + used + frame.header_len, frame.body_len);
         conn->server->flusher.since_ns = 0;
         if (wait == DISPATCH_AGAIN) {
@@ -198,10 +210,10 @@ static void take_input(struct conn *conn, const char *data, size_t len, bool mor
     bool broken = conn->session.state == SESSION_BROKEN;
     if (broken) session_touch(&conn->server->sessions, &conn->session);
     if (conn->held_by != 0) conn->server->holds = true;
-    set_input(conn, conn->held_by != 0                           ? INPUT_HELD
-                    : outbox_full(&conn->session.out) && !broken ? INPUT_PAUSED
-                    : more                                       ? INPUT_WAITING
-                                                                 : INPUT_READING);
+    set_input(conn, conn->held_by != 0                                                          ? INPUT_HELD
+                    : outbox_full(&conn->session.out) && !broken && conn->session.batch == NULL ? INPUT_PAUSED
+                    : more                                                                      ? INPUT_WAITING
+                                                                                                : INPUT_READING);
 }
 
 /* Says why it may not come in, and closes. */
@@ -272,8 +284,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 bool conn_let_go(struct conn *conn)
 {
     if (conn->input != INPUT_HELD) return true;
-    const struct aoi_space *space = aoi_space_find(conn->server->world, conn->held_by);
-    if (space != NULL && flusher_open(space)) return false;
+    if (dispatch_holds(&conn->server->dispatch, conn->held_by)) return false;
     set_input(conn, INPUT_WAITING);
     return true;
 }
@@ -345,7 +356,7 @@ static void end_session(struct conn *conn)
     conn->closing_ms = uv_now(server->loop);
     buf_clear(&conn->in);
     if (standing == NULL) return;
-    flusher_finish(&server->flusher, NULL);
+    dispatch_finish(&server->dispatch);
     if (server->draining || (conn->session.reason != CLOSE_BYE && standing->lease_ms > 0)) {
         sessions_leave(&server->sessions, standing, server->draining ? LEASE_FROZEN : now_ms(conn) + standing->lease_ms);
     } else {
@@ -511,6 +522,14 @@ static int init_stream(struct conn *conn, bool local)
     return local ? uv_pipe_init(loop, &conn->stream.pipe, 0) : uv_tcp_init(loop, &conn->stream.tcp);
 }
 
+/* Else the kernel lets each socket's buffers grow to megabytes: a thousand that flood or do not read take all of its memory for TCP, whereupon it drops packets of others. */
+static void bound_kernel(struct conn *conn)
+{
+    int receive = KERNEL_BYTES, send = KERNEL_BYTES;
+    uv_recv_buffer_size(&conn->stream.handle, &receive);
+    uv_send_buffer_size(&conn->stream.handle, &send);
+}
+
 void conn_accept(struct server *server, union stream *listener)
 {
     struct conn *conn = mem_zalloc(sizeof *conn);
@@ -543,6 +562,7 @@ void conn_accept(struct server *server, union stream *listener)
         turn_away(conn, CODEC_UNAUTHENTICATED, why, CLOSE_UNIX_PEER);
     } else {
         if (!stream_is_local(&conn->stream)) uv_tcp_nodelay(&conn->stream.tcp, 1);
+        bound_kernel(conn);
         log_info("connect", "peer=%s connections=%llu", conn->session.peer, (unsigned long long)server->metrics.connections);
     }
     server_settle(server);

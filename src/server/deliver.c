@@ -3,8 +3,9 @@
 
 #include "server/flusher.h"
 
-#define TOLD_BYTES 16u      /* of an entity in a view, about */
-#define IDS_FRAME_BYTES 64u /* of an Observed or Lost frame beside its ids, at most */
+#define TOLD_BYTES 16u            /* of an entity in a view, about */
+#define EARLY_BYTES (128u * 1024) /* are written in the middle of a flush, while they are in the cache */
+#define IDS_FRAME_BYTES 64u       /* of an Observed or Lost frame beside its ids, at most */
 
 /* The owner's session, if it has a connection that takes something now. */
 static struct session *ready(const struct deliver *deliver, aoi_owner owner)
@@ -35,6 +36,7 @@ static void send_delta(const struct deliver *deliver, struct session *session, c
     uint64_t before = outbox_bytes(&session->out);
     outbox_delta(&session->out, delta, deliver->max_frame_bytes);
     appended(deliver, session, before);
+    if (outbox_bytes(&session->out) >= EARLY_BYTES && outbox_flush(&session->out) < 0) session_close(deliver->sessions, session, CLOSE_IO);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- what is owed */
@@ -132,7 +134,7 @@ static void send_lost(struct deliver *deliver, struct session *session)
 
 bool deliver_owed(struct deliver *deliver, struct session *session)
 {
-    if (session->state != SESSION_READY || !deliver_owes(session) || outbox_full(&session->out)) return false;
+    if (session->state != SESSION_READY || session->batch != NULL || !deliver_owes(session) || outbox_full(&session->out)) return false;
     send_closed(deliver, session);
     send_lost(deliver, session);
     return true;
@@ -140,14 +142,19 @@ bool deliver_owed(struct deliver *deliver, struct session *session)
 
 void deliver_waiting(struct deliver *deliver)
 {
+    uint32_t kept = 0;
     for (uint32_t i = 0; i < deliver->owing.n; i++) {
         struct standing *standing = sessions_of_owner(deliver->sessions, deliver->owing.at[i]);
-        if (standing == NULL || !standing->owes) continue; /* it has ended since */
+        if (standing == NULL || !standing->owes) continue;                   /* it has ended since */
+        if (standing->session != NULL && standing->session->batch != NULL) { /* the Ack comes first */
+            deliver->owing.at[kept++] = standing->owner;
+            continue;
+        }
         standing->owes = false;
         notices_sort(&standing->notices);
         if (standing->session != NULL) deliver_owed(deliver, standing->session);
     }
-    deliver->owing.n = 0;
+    deliver->owing.n = kept;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- what is observed */

@@ -113,7 +113,7 @@ static bool join(struct dispatch *dispatch, struct session *session, const struc
         return true;
     }
     if (resumed) {
-        flusher_finish(dispatch->flusher, NULL);
+        dispatch_finish(dispatch);
         sessions_resume(sessions, standing, session);
         session->last_seq = 0;
     } else {
@@ -184,8 +184,7 @@ static bool take_nothing(struct dispatch *dispatch, struct session *session, con
 
 static bool take_batch(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
 {
-    dispatch_batch(dispatch, session, frame);
-    return true;
+    return dispatch_batch(dispatch, session, frame);
 }
 
 static bool take_query(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
@@ -217,20 +216,35 @@ void dispatch_clear(struct dispatch *dispatch)
 {
     arena_clear(&dispatch->arena);
     aoi_rows_clear(&dispatch->rows);
+    CHECK(dispatch->open.n == 0);
+    array_clear(&dispatch->open);
     array_clear(&dispatch->errors);
     array_clear(&dispatch->spaces);
     array_clear(&dispatch->counts);
 }
 
-/* The space with which the frame has to wait until an open flush of it has ended; 0: none. */
+bool dispatch_holds(const struct dispatch *dispatch, uint64_t id)
+{
+    if (id == 0) return false;
+    const struct aoi_space *space = flusher_any_open(dispatch->flusher) ? aoi_space_find(dispatch->world, id) : NULL;
+    return (space != NULL && flusher_open(space)) || dispatch_batch_holds(dispatch, id);
+}
+
+void dispatch_finish(struct dispatch *dispatch)
+{
+    flusher_finish(dispatch->flusher, NULL);
+    dispatch->pause_ns = 0;
+    while (dispatch->open.n > 0) dispatch_go_on(dispatch, dispatch->open.at[0]);
+}
+
+/* The space with which the frame has to wait until it is not held any more; 0: none. */
 static uint64_t waits_for(const struct dispatch *dispatch, const struct codec_client_frame *frame)
 {
     uint64_t id = frame->kind == CODEC_BATCH    ? frame->u.batch.space
                   : frame->kind == CODEC_QUERY  ? frame->u.query.space
                   : frame->kind == CODEC_RESYNC ? frame->u.resync.space
                                                 : 0;
-    const struct aoi_space *space = id == 0 || !flusher_any_open(dispatch->flusher) ? NULL : aoi_space_find(dispatch->world, id);
-    return space != NULL && flusher_open(space) ? id : 0;
+    return dispatch_holds(dispatch, id) ? id : 0;
 }
 
 /* A frame that may be applied, by its seq. */
@@ -254,6 +268,12 @@ uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, cons
     struct sessions *sessions = dispatch->sessions;
     bool first = session->state == SESSION_HELLO_WAIT;
     if (session->state == SESSION_DENIED) return 0;
+    if (session->batch != NULL && !dispatch_go_on(dispatch, session->batch)) return DISPATCH_AGAIN;
+    if (session->batch_ended) {
+        session->batch_ended = false;
+        dispatch->metrics->frames_in++;
+        return 0;
+    }
     arena_reset(&dispatch->arena);
     bool decoded = codec_decode_client(bytes, len, &dispatch->arena, &frame) == CODEC_OK;
     uint64_t wait = decoded && !first ? waits_for(dispatch, &frame) : 0;
@@ -269,9 +289,8 @@ uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, cons
         session_send_error(sessions, session, frame.seq, CODEC_INVALID_ARGUMENT, "seq must increase from frame to frame");
     } else if ((wait = run(dispatch, session, &frame, bytes, len)) != 0) {
         return wait;
-    } else if (frame.seq != 0 && !first) { /* Hello sees to its own */
-        session->last_seq = frame.seq;
-        if (session->standing != NULL && frame.seq > session->standing->last_seq) session->standing->last_seq = frame.seq;
+    } else if (!first) { /* Hello sees to its own */
+        session_applied(session, frame.seq);
     }
     dispatch->metrics->frames_in++;
     return 0;

@@ -12,6 +12,8 @@
 
 #define DISPATCH_HELLO_BYTES 4096 /* the largest first frame */
 
+typedef ARRAY(struct codec_error_item) error_list;
+
 struct dispatch {
     const struct config *config;
     struct aoi_world *world;
@@ -23,10 +25,13 @@ struct dispatch {
     struct budget *budget;       /* NULL: none */
     bool draining;               /* commands are refused */
 
+    ARRAY(struct batch *) open; /* batches that took too long for one turn */
+    uint64_t pause_ns;          /* when the batch that runs is to pause, by uv_hrtime(); 0: never. Set before each frame */
+
     /* what one frame needs, kept for the next */
     struct arena arena;
     struct aoi_rows rows;
-    ARRAY(struct codec_error_item) errors;
+    error_list errors;
     ARRAY(struct codec_space_info) spaces;
     ARRAY(uint32_t) counts; /* of a raster */
 };
@@ -37,12 +42,20 @@ void dispatch_clear(struct dispatch *dispatch);
 
 #define DISPATCH_AGAIN UINT64_MAX
 
+/* A frame about that space has to wait: a timed flush of it is open, or a batch in the middle. */
+bool dispatch_holds(const struct dispatch *dispatch, uint64_t space);
+/* Ends all that is open, flushes and batches, without more pauses. To be called before an owner goes, comes back or ends, and before the daemon drains. */
+void dispatch_finish(struct dispatch *dispatch);
+
 /* One frame's bytes, without the length. Replies go to the session's outbox; afterwards the session may be CLOSING. Not 0: nothing was done, and the frame is to be brought again,
- * in the connection's next turn (DISPATCH_AGAIN), or when an open flush has ended of this space, which the frame is about. */
+ * in the connection's next turn (DISPATCH_AGAIN; of a long batch a part may have been done), or when this space, which the frame is about, is not held any more. */
 uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, const void *bytes, size_t len);
 
-/* commands.c: a batch's commands, one by one; then its Ack, then closed deltas and Lost. */
-void dispatch_batch(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame);
+/* commands.c: a batch's commands, one by one; then its Ack, then closed deltas and Lost. false: it took too long, and goes on with dispatch_go_on(), before which nobody else
+ * may come near its space: neither commands nor flushes, or they would show a part of it before its Ack. */
+bool dispatch_batch(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame);
+bool dispatch_go_on(struct dispatch *dispatch, struct batch *batch);
+bool dispatch_batch_holds(const struct dispatch *dispatch, uint64_t space);
 /* queries.c: the Result, or the Error. */
 void dispatch_query(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame);
 /* The sentence that goes with a code where there is nothing more to say. */

@@ -24,6 +24,7 @@ struct space_timer {
     struct aoi_flush_info info; /* of the open flush */
     uint64_t work_ns;           /* of the open flush: how long it has worked */
     uint64_t rested_ns;         /* before then no other one is due: half as long as the last one worked is for others */
+    bool held, late;            /* its timed flush has to wait, see flusher_hold(); it is due since */
     uint64_t oldest_ns;         /* when the oldest change came that was not told yet; 0: there is none */
 };
 
@@ -123,6 +124,8 @@ static void on_timer(uv_timer_t *handle)
 {
     struct space_timer *timer = handle->data;
     struct flusher *flusher = timer->flusher;
+    timer->late = timer->held;
+    if (timer->held) return;
     timer->phase = DUE;
     timer->at = flusher->due.n;
     *array_add(&flusher->due) = timer;
@@ -188,6 +191,21 @@ static uint64_t left_ms(const struct space_timer *timer, uint32_t flush_ms, uint
     uint64_t now_ns = uv_hrtime(), due_ns = since_ns + flush_ms * NS_PER_MS;
     if (due_ns < timer->rested_ns) due_ns = timer->rested_ns;
     return due_ns <= now_ns ? 0 : (due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
+}
+
+void flusher_hold(struct flusher *flusher, struct aoi_space *space, bool held)
+{
+    struct space_timer *timer = held ? timer_of(flusher, space) : aoi_space_user(space);
+    if (timer == NULL || timer->held == held) return;
+    CHECK(timer->phase != OPEN);
+    timer->held = held;
+    if (timer->phase == DUE) {
+        timer->late = true;
+        forget_due(timer);
+    } else if (!held && timer->late) {
+        uv_timer_stop(&timer->handle);
+        on_timer(&timer->handle);
+    }
 }
 
 /* There is something to flush: if no timer runs and no flush is due, one starts; what has waited for the end of a flush brings it forward. */
@@ -261,6 +279,7 @@ static bool flush_now(struct flusher *flusher, struct aoi_space *space, uint64_t
     count_flush(flusher, space, uv_hrtime() - began_ns);
     struct space_timer *timer = aoi_space_user(space);
     if (timer != NULL) {
+        timer->late = false;
         forget_due(timer);
         uv_timer_stop(&timer->handle);
     }

@@ -44,6 +44,9 @@ void flusher_finish(struct flusher *flusher, struct aoi_space *space);
 
 /* Input that came at this time may have changed the space: the latency of what is told next counts from there, if it does not count already. */
 void flusher_heard(struct flusher *flusher, struct aoi_space *space, uint64_t at_ns);
+/* Its timed flush waits, or no longer: a batch about the space is in the middle. */
+void flusher_hold(struct flusher *flusher, struct aoi_space *space, bool held);
+
 /* flush_ms of the space was changed: a flush that is due never comes later for that, and not at all where only the Flush command flushes. */
 void flusher_rearm(struct flusher *flusher, struct aoi_space *space);
 /* The Flush command: flushes now, in one piece, and disarms or, if work is left, arms anew. Returns whether work is left. */

@@ -56,7 +56,7 @@ static void end_leases(struct server *server)
         if (standing == NULL || standing->session != NULL || server->clock_ms < standing->lease_end_ms) continue;
         log_info("lease_end", "session=%llu lease_ms=%u", (unsigned long long)standing->id, standing->lease_ms);
         server->metrics.leases_ended++;
-        flusher_finish(&server->flusher, NULL);
+        dispatch_finish(&server->dispatch);
         sessions_end(sessions, standing);
         deliver_waiting(&server->deliver);
     }
@@ -327,6 +327,7 @@ static void on_drain(uv_timer_t *timer)
 void server_drain(struct server *server, const char *why)
 {
     log_info("drain", "why=%s connections=%u", why, server->conns.n);
+    dispatch_finish(&server->dispatch);
     server->draining = server->dispatch.draining = true;
     close_listeners(server);
     flusher_flush_all(&server->flusher);

@@ -70,6 +70,13 @@ static bool breaks(enum close_reason reason)
     return reason == CLOSE_IO || reason == CLOSE_OUT_SOFT || reason == CLOSE_OUT_HARD || reason == CLOSE_RESUMED;
 }
 
+void session_applied(struct session *session, uint64_t seq)
+{
+    if (seq == 0) return;
+    session->last_seq = seq;
+    if (session->standing != NULL && seq > session->standing->last_seq) session->standing->last_seq = seq;
+}
+
 void session_finish(struct sessions *sessions, struct session *session)
 {
     CHECK(session->state == SESSION_BROKEN);

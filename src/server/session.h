@@ -20,6 +20,7 @@ enum session_state {
 
 struct sessions;
 struct standing;
+struct batch;
 
 /* A session's side of one connection, in which it is embedded. What outlives that stands in sessions.h. */
 struct session {
@@ -30,6 +31,8 @@ struct session {
     aoi_owner owner;           /* for the core; 0 where standing is NULL */
     uint64_t last_seq;         /* on this connection */
     uint64_t resent_until;     /* up to this seq frames were applied before this connection resumed the session */
+    struct batch *batch;       /* the frame in the middle of which it pauses; NULL: none */
+    bool batch_ended;          /* it has been done, but its connection does not know yet that the frame is used */
     struct outbox out;
     struct token token;    /* that it came in with */
     uint32_t denied_ticks; /* in SESSION_DENIED: until it is told so */
@@ -52,6 +55,8 @@ void session_send_error(struct sessions *sessions, struct session *session, uint
  * its socket are seen to when the current callback is done. The first reason counts. A READY session whose connection cannot be used any more, for this reason, becomes BROKEN, and
  * else, as all others, CLOSING. */
 void session_close(struct sessions *sessions, struct session *session, enum close_reason reason);
+/* The frame of this seq (0: none) was applied. */
+void session_applied(struct session *session, uint64_t seq);
 /* BROKEN -> CLOSING: everything that came whole has been applied. */
 void session_finish(struct sessions *sessions, struct session *session);
 

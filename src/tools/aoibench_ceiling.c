@@ -49,6 +49,7 @@ static _Noreturn void send_all(int listener, int result, uint64_t bytes, size_t 
 {
     int fds[CONNECTIONS_MAX], one = 1;
     struct timespec t;
+    CHECK(connections > 0 && connections <= CONNECTIONS_MAX);
     for (uint32_t i = 0; i < connections; i++) {
         fds[i] = accept(listener, NULL, NULL);
         if (fds[i] < 0 || setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0) _exit(1);

@@ -162,6 +162,12 @@ static int bench_connect(struct bench *b)
     return 0;
 }
 
+/* Connection k has the k-th part of the players. */
+static struct libaoi *player_conn(const struct bench *b, uint32_t player)
+{
+    return b->conn[b->o->movers + (uint64_t)player * b->o->connections / b->o->players];
+}
+
 /* The space, everybody in it, and the players riding the first entities of an even spread. */
 static int bench_load(struct bench *b)
 {
@@ -184,7 +190,7 @@ static int bench_load(struct bench *b)
     if (bench_settle(b)) return -1;
     for (uint32_t p = 0; p < o->players; p++) {
         uint64_t unit = b->id[(uint64_t)p * o->entities / o->players];
-        libaoi_subscribe(b->conn[o->movers + p % o->connections], b->o->space, p + 1, unit, false);
+        libaoi_subscribe(player_conn(b, p), b->o->space, p + 1, unit, false);
     }
     return bench_settle(b);
 }
@@ -362,7 +368,7 @@ static bool sees(float e, float radius, float t)
 static void compare_view(struct bench *b, uint32_t p)
 {
     const struct aoibench_options *o = b->o;
-    const struct libaoi_view *view = libaoi_view(b->conn[o->movers + p % o->connections], o->space, p + 1);
+    const struct libaoi_view *view = libaoi_view(player_conn(b, p), o->space, p + 1);
     uint32_t unit = (uint32_t)((uint64_t)p * o->entities / o->players);
     size_t want = 0;
     for (uint32_t i = 0; i < o->entities && o->radius > 0; i++) {

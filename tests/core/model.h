@@ -208,6 +208,13 @@ bool model_flush(struct model *m, struct model_space *s);
 /* Flushes until nothing is pending, with room for all and time going by; that has to be soon. Then every view is what it should be and was told as it is. */
 void model_converge(struct model *m, struct model_space *s);
 
+/* restart.c: the world is saved, loaded (time goes by in between), saved again: the same bytes; then everybody is away. */
+void model_restart(struct model *m, uint64_t passed_ms);
+struct buf;
+void model_save(const struct aoi_world *world, uint64_t now_ms, struct buf *out); /* appends the bytes */
+/* With the limits and the sink of another world. NULL, with why[AOI_LOAD_WHY]. */
+struct aoi_world *model_load(const struct aoi_world *old, const void *bytes, size_t len, uint64_t now_ms, uint64_t passed_ms, char *why);
+
 /* digest.c: a hash of a delta that does not depend on the order inside a section, and leaves out messages_lost, in which the indexes may differ. */
 uint64_t model_digest(const struct aoi_delta *delta);
 

@@ -571,6 +571,13 @@ static void do_away(struct run *r, struct model_space *s)
     model_owner_away(&r->m, owner, !r->m.away[owner]);
 }
 
+static void do_restart(struct run *r, struct model_space *s)
+{
+    (void)s;
+    trace(r, "restart");
+    model_restart(&r->m, below(r, 100));
+}
+
 static void do_set(struct run *r, struct model_space *s)
 {
     aoi_owner owner = percent(r, 90) ? acting(r, s->owner) : some_owner(r);
@@ -626,7 +633,7 @@ static const struct {
 } commands[] = {
     {380, do_move},    {80, do_add},    {40, do_remove},  {30, do_there_and_back}, {100, do_entity_state}, {100, do_subscription},
     {30, do_viewport}, {30, do_player}, {45, do_query},   {30, do_override},       {20, do_hand_over},     {35, do_publish},
-    {8, do_set},       {2, do_space},   {2, do_converge}, {15, do_away},
+    {8, do_set},       {2, do_space},   {2, do_converge}, {15, do_away},           {2, do_restart},
 };
 
 /* Some spaces have been there for years: the 32-bit serials of their flushes are about to wrap. (Then a player that is being skipped is told everything again,

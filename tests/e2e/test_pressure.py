@@ -111,8 +111,8 @@ def truth(connection):
 
 @test
 def one_who_never_reads_is_closed_with_a_reason_and_memory_stays_flat():
-    """What goes past out_hard_bytes closes; deltas alone never do."""
-    with Daemon(out_soft_bytes=65536, out_hard_bytes=262144, max_frame_bytes=65536) as d, Bystander(d) as other:
+    """Whatever there is to tell it: last deltas wait like others."""
+    with Daemon(out_soft_bytes=65536, out_hard_bytes=262144, max_frame_bytes=65536, out_soft_ms=4000) as d, Bystander(d) as other:
         mover, reader = stalled(d)
         with mover, reader:
             for first in range(10, 12010, 2000):
@@ -123,11 +123,12 @@ def one_who_never_reads_is_closed_with_a_reason_and_memory_stays_flat():
             at = skipped(mover)
             move_until(mover, lambda: skipped(mover) > at + 20, "skipped on")
             assert d.resident_bytes() - before < 64 << 20, "memory stays flat"
-            mover.ok(S, aoi.destroy_space())  # 12,001 closed deltas, whatever the limits
+            mover.ok(S, aoi.destroy_space())  # 12,001 closed deltas
+            assert d.resident_bytes() - before < 64 << 20
             eventually(lambda: other.query(stats=pb.StatsQuery()).connections == 2, "the stalled one is closed")
             other.served()
             mover.ping()
-            assert "reason=out_hard" in d.log(), d.tail()
+            assert "reason=out_soft" in d.log() and "reason=out_hard" not in d.log(), d.tail()
 
 
 @test
@@ -275,6 +276,26 @@ def one_who_stays_full_for_out_soft_ms_is_closed_with_the_reason():
             move_until(mover, lambda: other.query(stats=pb.StatsQuery()).connections == 2, "the stalled one is closed", seconds=30)
             assert "reason=out_soft" in d.log(), d.tail()
             other.served()
+
+
+@test
+def one_long_batch_holds_up_nobody_elsewhere():
+    """While it is worked at, other spaces have their turn."""
+    with Daemon() as d, Connection(d.port) as c, Connection(d.port) as other:
+        c.ok(S, aoi.create_space(flush_ms=0, index=pb.INDEX_CROSSLIST), *[aoi.add(i, i % 100, i // 100) for i in range(1, 5001)], aoi.subscribe(7, 1))
+        other.ok(2, aoi.create_space(flush_ms=20), aoi.add(1, 0, 0, radius=5), aoi.add(2, 1, 1), aoi.subscribe(7, 1))
+        other.wait("deltas")
+        commands = [x for _ in range(8000) for x in (aoi.set_radius(1, 1000), aoi.set_radius(1, 0))]
+        seq = c.send(batch=pb.Batch(space=S, commands=commands))
+        reader = threading.Thread(target=lambda: c.reply(seq))
+        reader.start()
+        answered = moved = 0
+        while reader.is_alive():
+            moved += 1
+            other.ok(2, aoi.move((2, 1 + moved % 3, 1)))
+            answered += reader.is_alive()
+        reader.join()
+        assert answered >= 5, answered
 
 
 if __name__ == "__main__":

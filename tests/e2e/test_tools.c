@@ -278,6 +278,45 @@ static void aoibench_measures_a_daemon_over_the_network(void **state)
     expect_output("--rate 0: must be a number from 0.001 to 10000");
 }
 
+/* With a daemon of its own. */
+static void aoibench_prints(const char *arguments, const char *const *names)
+{
+    char line[512], key[64];
+    const char *path = getenv("AOID");
+    snprintf(line, sizeof line, "%s --json --aoid %s", arguments, path ? path : "build/aoid");
+    if (run("", "aoibench", line) != 0) fail_msg("aoibench %s: %s", line, output);
+    for (; *names; names++) {
+        snprintf(key, sizeof key, "\"%s\": ", *names);
+        expect_output(key);
+    }
+}
+
+static void aoibench_measures_input_queries_and_what_sending_alone_costs(void **state)
+{
+    (void)state;
+    aoibench_prints("input --entities 2500 --seconds 0.1 --warmup 0 --rounds 2",
+                    (const char *const[]){"moves_per_s", "daemon_cpu_ns_per_move", NULL});
+    aoibench_prints("query --entities 2000 --seconds 0.2 --rounds 2",
+                    (const char *const[]){"queries_per_s", "rows_per_query", "daemon_cpu_us_per_query", NULL});
+    assert_null(strstr(output, "\"rows_per_query\": 0.0"));
+    expect_output("\"redis_queries_per_s\": null");
+    assert_int_equal(run("", "aoibench", "ceiling --seconds 0.01 --rounds 1 --connections 2 --json"), 0);
+    expect_output("\"ceiling_ns_per_update\": ");
+    assert_int_equal(run("", "aoibench", "query"), 2);
+    expect_output("query needs --aoid");
+    assert_int_equal(run("", "aoibench", "ceiling --entities 5"), 2); /* an option of others */
+}
+
+static void aoibench_runs_a_workload_of_the_core_over_the_network(void **state)
+{
+    (void)state;
+    aoibench_prints("net --workload W1 --seconds 0.2 --warmup 0 --rounds 1",
+                    (const char *const[]){"daemon_cpu_ns_per_update", "ceiling_ns_per_update", "ratio", "latency_p99_ms", "latency_bound_ms",
+                                          "ping_p99_ms", NULL});
+    assert_int_equal(run("", "aoibench", "net --workload W9 --pid 1"), 1);
+    expect_output("there is no workload \"W9\": W1 or W2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +329,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(broken_tables_are_refused_with_their_line, setup, teardown),
         cmocka_unit_test(percentiles_are_those_of_the_values_to_a_few_percent),
         cmocka_unit_test_setup_teardown(aoibench_measures_a_daemon_over_the_network, setup, teardown),
+        cmocka_unit_test(aoibench_measures_input_queries_and_what_sending_alone_costs),
+        cmocka_unit_test(aoibench_runs_a_workload_of_the_core_over_the_network),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,8 +69,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *lines = mem_zalloc(size + 1), *rest = lines, *line;
     if (size > 0) memcpy(lines, data, size);
     config_init(&config);
-    while ((line = strtok_r(rest, "\n", &rest)) != NULL)
-        if (config_set(&config, line, err) != 0) check_fault(err);
+    while ((line = strtok_r(rest, "\n", &rest)) != NULL) {
+        if (config_set(&config, line, err) == 0) continue;
+        check_fault(err);
+        config_clear(&config); /* it is good for nothing else now */
+        config_init(&config);
+    }
     if (config_check(&config, err) == 0) {
         check_taken(&config);
     } else {
