@@ -29,6 +29,12 @@ bool aoi__cover_fits(const struct aoi_space *space, const struct aoi__player *p)
            space->set.min_stay_ms == 0 && aoi__own_or(p->set.max_view, space->set.max_view) == 0;
 }
 
+bool aoi__cover_same(const struct aoi_space *space, const struct aoi__player *p)
+{
+    const struct aoi__cover *c = &p->cover; /* numbers of watches are used again */
+    return c->watch == AOI__NONE || (c->watch == aoi__only_watch(p) && c->unit == space->watches.at[c->watch].slot);
+}
+
 bool aoi__cover_takes(const struct aoi_space *space, uint32_t watch, uint32_t slot)
 {
     return !(space->cold[slot].flags & AOI__LARGE) && slot != space->watches.at[watch].slot;
@@ -157,6 +163,7 @@ void aoi__cover_begin(struct aoi_space *space, struct aoi__player *p)
     bool first = c->told == NULL; /* a view that was a cover before keeps both its buffers: it may be one by turns */
     reserve(c, pages->n + 1);
     c->watch = watch;
+    c->unit = space->watches.at[watch].slot;
     c->border = border;
     c->n = pages->n;
     if (c->n > 0) memcpy(c->page, pages->at, c->n * sizeof *c->page);

@@ -9,6 +9,8 @@ struct aoi__glance;
 /* Whether the player's view can be a cover: one watch that is not too large, and no rule that looks beyond it or at the rank of everything. */
 bool aoi__cover_fits(const struct aoi_space *space, const struct aoi__player *p);
 uint32_t aoi__only_watch(const struct aoi__player *p); /* AOI__NONE: it has none, or several */
+/* Whether the player's cover, if it has one, is of its only watch, and that of the same unit. */
+bool aoi__cover_same(const struct aoi_space *space, const struct aoi__player *p);
 /* The list becomes a cover, but for what has appeal and units told of themselves; it stays a list if it holds anything else that is in no page under the watch. */
 void aoi__cover_begin(struct aoi_space *space, struct aoi__player *p);
 /* The cover becomes a list again: nothing that was told is forgotten. Fine if there is none. */

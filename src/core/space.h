@@ -94,6 +94,7 @@ struct aoi__override {
 /* A view as masks: of each page under the player's only watch, which places it was told of. See cover.c. */
 struct aoi__cover {
     uint32_t watch; /* AOI__NONE: there is none: the whole view stands in told */
+    uint32_t unit;  /* the slot of the watch\'s unit when it began */
     bool stale;     /* other pages lie under the watch than those listed, or its mask is another */
     uint32_t n, cap;
     uint32_t border; /* pages from here on lie wholly inside the watch */

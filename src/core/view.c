@@ -294,7 +294,7 @@ static bool serve(struct aoi_space *space, struct aoi__player *p, size_t room, c
     bool left;
     if (aoi__glance(space, p, room, info, &left)) return left;
     bool fits = aoi__cover_fits(space, p);
-    if (!fits || p->cover.watch != aoi__only_watch(p)) aoi__cover_end(space, p);
+    if (!fits || !aoi__cover_same(space, p)) aoi__cover_end(space, p);
     aoi__choose(&k, space, p, info);
     aoi__emit(&k, room);
     if (fits && !k.covered) aoi__cover_begin(space, p);
