@@ -127,7 +127,7 @@ struct libaoi_player {
     float leave_margin;
     uint32_t max_enter_per_flush;
     bool presence_only; /* enters, leaves, state changes and messages, but no updates of positions */
-    bool take_over;     /* of another session's player that it released: it goes on here with one full delta */
+    bool take_over;     /* of another session's player that it released, or that has lost its connection: it goes on here with one full delta */
 };
 
 /* ------------------------------------------------------------------------------------------------------------- what comes in */
