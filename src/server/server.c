@@ -249,7 +249,7 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
                                          .tokens = &server->doors.tokens};
     dispatch_init(&server->dispatch);
     init_handles(server);
-    snapshot_init(&server->snapshot, loop, config, &server->sessions, &server->flusher);
+    snapshot_init(&server->snapshot, loop, config, &server->sessions, &server->dispatch);
     return status != 0 || doors_load(&server->doors, config, err) != 0 || make_spaces(server, err) != 0 || start_recording(server, err) != 0 ? -1 : 0;
 }
 

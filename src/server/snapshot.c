@@ -199,16 +199,16 @@ static void on_timer(uv_timer_t *timer)
                  snapshot->config->snapshot);
         return;
     }
-    flusher_finish(snapshot->flusher, NULL);
-    snapshot->flusher->after(snapshot->flusher->after_ctx);
+    dispatch_finish(snapshot->dispatch); /* what is half done is not what comes back */
     begin_child(snapshot);
+    snapshot->dispatch->flusher->after(snapshot->dispatch->flusher->after_ctx);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- the rest */
 
-void snapshot_init(struct snapshot *snapshot, uv_loop_t *loop, const struct config *config, struct sessions *sessions, struct flusher *flusher)
+void snapshot_init(struct snapshot *snapshot, uv_loop_t *loop, const struct config *config, struct sessions *sessions, struct dispatch *dispatch)
 {
-    *snapshot = (struct snapshot){.config = config, .sessions = sessions, .flusher = flusher};
+    *snapshot = (struct snapshot){.config = config, .sessions = sessions, .dispatch = dispatch};
     CHECK(uv_timer_init(loop, &snapshot->timer) == 0 && uv_signal_init(loop, &snapshot->child) == 0);
     snapshot->timer.data = snapshot->child.data = snapshot;
 }

@@ -6,13 +6,13 @@
 #include <uv.h>
 
 #include "server/config.h"
-#include "server/flusher.h"
+#include "server/dispatch.h"
 #include "server/sessions.h"
 
 struct snapshot {
     const struct config *config;
     struct sessions *sessions;
-    struct flusher *flusher;
+    struct dispatch *dispatch;
     uv_timer_t timer;  /* runs every snapshot_s */
     uv_signal_t child; /* hears of the child's end, while there is one */
     pid_t writer;      /* the child; 0: there is none */
@@ -24,7 +24,7 @@ struct snapshot {
 int snapshot_load(const struct config *config, struct sessions *sessions, const struct aoi_sink *sink, struct aoi_world **world, char *err);
 
 /* What is to be written, of the world of the sessions. */
-void snapshot_init(struct snapshot *snapshot, uv_loop_t *loop, const struct config *config, struct sessions *sessions, struct flusher *flusher);
+void snapshot_init(struct snapshot *snapshot, uv_loop_t *loop, const struct config *config, struct sessions *sessions, struct dispatch *dispatch);
 /* The daemon runs: from now on snapshots are taken. Where that is only at its end, the one that was read has served: a crash must not bring it back. */
 void snapshot_begin(struct snapshot *snapshot);
 /* No more of them. */
