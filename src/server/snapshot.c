@@ -137,13 +137,12 @@ int snapshot_load(const struct config *config, struct sessions *sessions, const 
 
 /* ------------------------------------------------------------------------------------------------------------- the child */
 
-/* Ends the child, which has been heard of as `status`, or (it was killed) of which nothing is to be said. */
 static void log_child(const struct snapshot *snapshot, int status)
 {
     const char *path = snapshot->config->snapshot;
     unsigned long long ms = (uv_hrtime() - snapshot->began_ns) / NS_PER_MS;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        log_info("snapshot", "file=%s result=written ms=%llu", path, ms);
+        log_info("snapshot", "file=%s result=written ms=%llu stall_us=%llu", path, ms, (unsigned long long)snapshot->stall_ns / 1000);
     else if (WIFEXITED(status))
         log_error("snapshot", "file=%s result=failed error=\"%s\" ms=%llu why=\"the one before stays\"", path, strerror(WEXITSTATUS(status)), ms);
     else
@@ -181,14 +180,13 @@ static void begin_child(struct snapshot *snapshot)
     pid_t child = fork();
     int error = errno;
     if (child == 0) write_and_exit(snapshot, self);
-    uint64_t stall_ns = uv_hrtime() - snapshot->began_ns;
+    snapshot->stall_ns = uv_hrtime() - snapshot->began_ns;
     CHECK(sigprocmask(SIG_SETMASK, &before, NULL) == 0);
     if (child < 0) {
         log_error("snapshot", "file=%s result=failed error=\"fork: %s\" why=\"the one before stays\"", snapshot->config->snapshot, strerror(error));
         return;
     }
     snapshot->writer = child;
-    log_debug("snapshot", "file=%s child=%d stall_us=%llu", snapshot->config->snapshot, (int)child, (unsigned long long)stall_ns / 1000);
 }
 
 static void on_timer(uv_timer_t *timer)

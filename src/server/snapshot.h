@@ -13,10 +13,10 @@ struct snapshot {
     const struct config *config;
     struct sessions *sessions;
     struct dispatch *dispatch;
-    uv_timer_t timer;  /* runs every snapshot_s */
-    uv_signal_t child; /* hears of the child's end, while there is one */
-    pid_t writer;      /* the child; 0: there is none */
-    uint64_t began_ns;
+    uv_timer_t timer;            /* runs every snapshot_s */
+    uv_signal_t child;           /* hears of the child's end, while there is one */
+    pid_t writer;                /* the child; 0: there is none */
+    uint64_t began_ns, stall_ns; /* when it began, and how long the daemon stood still for that */
 };
 
 /* Looks whether the file can be written, and reads it. 0, with *world NULL where nothing is to be gone on with: there is no file, or it was no good and was set aside. -1 with
