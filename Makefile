@@ -36,8 +36,8 @@ LIB_WS     := $(call pkg,--libs,libwebsockets,-lwebsockets)
 LIB_PB     := $(call pkg,--libs,libprotobuf-c,-lprotobuf-c)
 LIB_INI    := $(call pkg,--libs,inih,-linih)
 LIB_SSL    := $(call pkg,--libs,libssl libcrypto,-lssl -lcrypto)
-LIB_SERVER := $(LIB_UV) $(LIB_WS) $(LIB_PB) $(LIB_INI) $(LIB_SSL)
 LIB_LZMA   := $(call pkg,--libs,liblzma,-llzma)
+LIB_SERVER := $(LIB_UV) $(LIB_WS) $(LIB_PB) $(LIB_INI) $(LIB_SSL) $(LIB_LZMA)
 LIB_CMOCKA := $(call pkg,--libs,cmocka,-lcmocka)
 
 OBJ := $(BUILD)/obj

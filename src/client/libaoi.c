@@ -336,6 +336,7 @@ static void conn_welcome(struct libaoi *c)
     if (c->resume_token_len) memcpy(c->resume_token, c->frame.u.welcome.resume_token, c->resume_token_len);
     c->joined = true;
     c->resumed = c->frame.u.welcome.resumed;
+    c->behind = c->resumed && c->frame.u.welcome.last_seq < c->answered;
     if (c->resumed)
         libaoi_mirror_lapse(&c->mirror);
     else
@@ -665,7 +666,7 @@ int libaoi_resume(struct libaoi *c, int timeout_ms)
         buf_append(&c->out, buf_data(&c->kept), buf_len(&c->kept));
         c->sent_ms = now_ms();
         conn_write(c);
-        return 1;
+        return c->behind ? 2 : 1;
     }
     buf_clear(&c->kept);
     c->answered = c->seq;

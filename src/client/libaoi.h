@@ -127,7 +127,7 @@ struct libaoi_player {
     float leave_margin;
     uint32_t max_enter_per_flush;
     bool presence_only; /* enters, leaves, state changes and messages, but no updates of positions */
-    bool take_over;     /* of another session's player that it released: it goes on here with one full delta */
+    bool take_over;     /* of another session's player that it released, or that has lost its connection: it goes on here with one full delta */
 };
 
 /* ------------------------------------------------------------------------------------------------------------- what comes in */
@@ -236,7 +236,8 @@ void libaoi_close(struct libaoi *c);
 void libaoi_abandon(struct libaoi *c);
 /* After the connection broke (LIBAOI_ECLOSED, LIBAOI_EPROTOCOL), or to leave one that is as good as gone: connects anew to go on with the session. 1: as if nothing had happened;
  * what was not answered is sent again, and answered, in its order, though the refusals of what was applied before are not known any more; the mirrors hold what they held until each
- * player's full delta comes. 0: the lease was over. The session is a new one, nothing was sent again, the mirrors are empty: make everything anew. An error: nothing has changed, try again
+ * player's full delta comes. 2: likewise, but the daemon has come back from a snapshot that was older than what it had answered: what is the session's is there as it was then, so
+ * state it anew, by UPSERT. 0: the lease was over. The session is a new one, nothing was sent again, the mirrors are empty: make everything anew. An error: nothing has changed, try again
  * in a moment. */
 int libaoi_resume(struct libaoi *c, int timeout_ms);
 /* Sends what is queued, then Bye, and waits until the daemon has closed; still to be closed here. */

@@ -28,6 +28,7 @@ struct libaoi {
     uint8_t resume_token[32];
     size_t resume_token_len;
     bool resumed; /* the last Welcome says so */
+    bool behind;  /* likewise, and that the session is as it was before something that was answered */
     struct libaoi_handlers handlers;
     struct libaoi_welcome welcome;
     struct libaoi_counters counters;

@@ -314,6 +314,10 @@ static const struct option options[] = {
     {"server", "oracle_players", parse_count, AT(oracle_players), "1", 0, 1000,
      "Views compared with brute force after each flush, as far as 1 % of the time allows; 0: none."},
     {"server", "record", parse_path, AT(record), "", 0, 0, "A file in which all input is kept, for aoid --replay. None: nothing is recorded."},
+    {"server", "snapshot", parse_path, AT(snapshot), "", 0, 0,
+     "A file in which everything outlives the daemon: written at its end, read at its start. None: nothing does."},
+    {"server", "snapshot_s", parse_count, AT(snapshot_s), "0", 0, DAY_MS / 1000,
+     "It is also written every so many seconds, for crashes; 0: only at the end."},
     {"server", "log_level", parse_level, AT(log_level), "info", 0, 0, "error, warn, info or debug; one line an event, to stderr."},
     {"server", "hello_timeout_ms", parse_count, AT(hello_timeout_ms), "2000", 1, DAY_MS, "A connection must have sent its Hello by then."},
     {"server", "frame_timeout_ms", parse_count, AT(frame_timeout_ms), "10000", 1, DAY_MS, "From the first byte of a frame to its last."},
@@ -612,6 +616,9 @@ int config_check(struct config *config, char *err)
                     config->listen);
     if ((config->tls_cert[0] == '\0') != (config->tls_key[0] == '\0')) return fail(err, "tls_cert and tls_key: neither does without the other");
     if (config->tls_client_ca[0] != '\0' && config->tls_cert[0] == '\0') return fail(err, "tls_client_ca does nothing without tls_cert and tls_key");
+    if (config->snapshot_s > 0 && config->snapshot[0] == '\0') return fail(err, "snapshot_s = %u: into which file? Set snapshot", config->snapshot_s);
+    if (config->snapshot[0] != '\0' && config->record[0] != '\0')
+        return fail(err, "snapshot and record: a recording begins with an empty world, so that one of them must go");
     if (config->max_payload + (uint64_t)1024 > config->max_frame_bytes)
         return fail(err, "max_frame_bytes must be at least 1 KiB more than max_payload");
     if (config->max_message + (uint64_t)1024 > config->max_frame_bytes)

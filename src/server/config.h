@@ -40,6 +40,8 @@ struct config {
     char http_listen[64];                 /* as given */
     struct sockaddr_storage http_address; /* family 0: none */
     char record[CONFIG_PATH_MAX];         /* "": nothing is recorded */
+    char snapshot[CONFIG_PATH_MAX];       /* "": what there is ends with the daemon */
+    uint32_t snapshot_s;                  /* 0: only at the end */
     uint32_t log_level;                   /* enum log_level */
     uint32_t oracle_players;              /* checked after each flush */
     uint32_t hello_timeout_ms, frame_timeout_ms, idle_timeout_ms, drain_timeout_ms;

@@ -357,7 +357,8 @@ static void end_session(struct conn *conn)
     buf_clear(&conn->in);
     if (standing == NULL) return;
     dispatch_finish(&server->dispatch);
-    if (server->draining || (conn->session.reason != CLOSE_BYE && standing->lease_ms > 0)) {
+    if (conn->session.reason == CLOSE_BYE) standing->lease_ms = 0; /* while draining too: a daemon that goes on from here ends it at once */
+    if (server->draining || standing->lease_ms > 0) {
         sessions_leave(&server->sessions, standing, server->draining ? LEASE_FROZEN : now_ms(conn) + standing->lease_ms);
     } else {
         sessions_end(&server->sessions, standing);

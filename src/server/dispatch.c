@@ -289,6 +289,8 @@ uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, cons
         session_send_error(sessions, session, frame.seq, CODEC_INVALID_ARGUMENT, "seq must increase from frame to frame");
     } else if ((wait = run(dispatch, session, &frame, bytes, len)) != 0) {
         return wait;
+    } else if (!first && dispatch->draining) { /* nothing counts as applied: the next daemon applies what this one refused, if it is sent again */
+        if (frame.seq != 0) session->last_seq = frame.seq;
     } else if (!first) { /* Hello sees to its own */
         session_applied(session, frame.seq);
     }

@@ -25,6 +25,11 @@ static bool same_rules(const struct aoi_settings *a, const struct aoi_settings *
            a->max_enter_per_flush == b->max_enter_per_flush && strcmp(left, right) == 0;
 }
 
+bool reload_same_settings(const struct aoi_settings *a, const struct aoi_settings *b)
+{
+    return same_place(a, b) && same_rules(a, b);
+}
+
 static bool names(const struct config *config, uint64_t id)
 {
     for (uint32_t i = 0; i < config->spaces.n; i++)

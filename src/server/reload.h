@@ -8,4 +8,7 @@
  * it, with what needs a restart. Anything that is not as it must be: nothing changes at all. */
 void reload(struct server *server, int argc, char **argv);
 
+/* Whether a space of these settings is as one of those: all but persistent. */
+bool reload_same_settings(const struct aoi_settings *a, const struct aoi_settings *b);
+
 #endif

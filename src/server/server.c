@@ -159,6 +159,7 @@ static int make_spaces(struct server *server, char *err)
 {
     for (uint32_t i = 0; i < server->config->spaces.n; i++) {
         const struct config_space *space = &server->config->spaces.at[i];
+        if (aoi_space_find(server->world, space->id) != NULL) continue; /* it came back from a snapshot, with these settings */
         int status = aoi_space_create(server->world, 0, space->id, &space->settings, false);
         if (status == AOI_OK && space->path == NULL) log_info("space", "id=%llu made_by=--set", (unsigned long long)space->id);
         if (status == AOI_OK) continue;
@@ -203,6 +204,27 @@ static int start_recording(struct server *server, char *err)
     return 0;
 }
 
+/* From a snapshot, if there is one. If that fails there is a world as well, an empty one. */
+static int make_world(struct server *server, char *err)
+{
+    const struct aoi_limits limits = config_limits(server->config);
+    const struct aoi_sink sink = deliver_sink(&server->deliver);
+    int status = snapshot_load(server->config, &server->sessions, &sink, &server->world, err);
+    if (server->world == NULL) server->world = aoi_world_new(&limits, &sink);
+    server->sessions.world = server->world;
+    return status;
+}
+
+/* What came back from a snapshot goes on: spaces are flushed, leases run. */
+static void go_on(struct server *server)
+{
+    uint64_t id = 0;
+    for (struct aoi_space *space; (space = aoi_space_next(server->world, id)) != NULL; id = aoi_space_id(space))
+        flusher_rearm(&server->flusher, space);
+    if (server->sessions.away_n > 0) server_start_tick(server);
+    snapshot_begin(&server->snapshot);
+}
+
 int server_init(struct server *server, uv_loop_t *loop, struct config *config, char *err)
 {
     server_fit_open_files(config);
@@ -213,10 +235,7 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
     server->sessions.last_id = flusher_time_us() / 1000; /* a daemon that is started later gives others */
     deliver_init(&server->deliver, &server->sessions, (size_t)config->max_frame_bytes);
     server->deliver.budget = &server->budget;
-    const struct aoi_limits limits = config_limits(config);
-    const struct aoi_sink sink = deliver_sink(&server->deliver);
-    server->world = aoi_world_new(&limits, &sink);
-    server->sessions.world = server->world;
+    int status = make_world(server, err);
     flusher_init(&server->flusher, loop, server->world, settle, server);
     flushwatch_init(&server->flushwatch, &server->metrics, config);
     server->flusher.watch = &server->flushwatch;
@@ -230,7 +249,8 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
                                          .tokens = &server->doors.tokens};
     dispatch_init(&server->dispatch);
     init_handles(server);
-    return doors_load(&server->doors, config, err) != 0 || make_spaces(server, err) != 0 || start_recording(server, err) != 0 ? -1 : 0;
+    snapshot_init(&server->snapshot, loop, config, &server->sessions, &server->dispatch);
+    return status != 0 || doors_load(&server->doors, config, err) != 0 || make_spaces(server, err) != 0 || start_recording(server, err) != 0 ? -1 : 0;
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -253,6 +273,7 @@ int server_listen(struct server *server, const struct activation *passed, int *p
     if (status == 0 && (config->unix_socket[0] != '\0' || passed->local >= 0))
         status = listener_unix(&server->listeners[1], server->loop, config, passed->local, on_connection, err);
     server->listening = status == 0;
+    if (status == 0) go_on(server);
     return status;
 }
 
@@ -290,6 +311,7 @@ void server_finish(struct server *server)
     close_handle((uv_handle_t *)&server->drain_timer);
     close_handle((uv_handle_t *)&server->turn);
     close_handle((uv_handle_t *)&server->prepare);
+    snapshot_close(&server->snapshot);
     if (server->on_finish != NULL) server->on_finish(server->on_finish_ctx);
     if (server->world == NULL) return;
     aoi_world_free(server->world); /* and with it the spaces' timers */
@@ -320,6 +342,7 @@ static void on_drain(uv_timer_t *timer)
     server_settle(server);
     if (now_ms >= server->drain_deadline_ms) drop_all(server);
     if (server->conns.n > 0) return;
+    snapshot_last(&server->snapshot);
     log_info("drained", "ms=%llu", (unsigned long long)(now_ms - server->drain_began_ms));
     server_finish(server);
 }
@@ -330,6 +353,7 @@ void server_drain(struct server *server, const char *why)
     dispatch_finish(&server->dispatch);
     server->draining = server->dispatch.draining = true;
     close_listeners(server);
+    snapshot_stop(&server->snapshot);
     flusher_flush_all(&server->flusher);
     const struct codec_server_frame notice = {.kind = CODEC_DRAINING_NOTICE};
     for (uint32_t i = 0; i < server->conns.n; i++) session_send(&server->sessions, conn_session(server->conns.at[i]), &notice);

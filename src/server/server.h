@@ -14,6 +14,7 @@
 #include "server/metrics.h"
 #include "server/record.h"
 #include "server/sessions.h"
+#include "server/snapshot.h"
 
 #define SERVER_TICK_MS 100              /* how often the clocks of connections and leases are looked at */
 #define SERVER_READ_BYTES (256u * 1024) /* input taken from a connection in one turn of the loop */
@@ -43,6 +44,7 @@ struct server {
     struct flushwatch flushwatch;
     struct record *record; /* NULL: nothing is recorded */
     struct dispatch dispatch;
+    struct snapshot snapshot;
 
     conn_list conns;        /* all whose sockets are open */
     conn_list light, heavy; /* that wait for their next turn: light ones have used little time lately, and go first */

@@ -22,6 +22,7 @@ void sessions_clear(struct sessions *sessions)
     array_clear(&sessions->free_owners);
     array_clear(&sessions->touched);
     idmap_clear(&sessions->by_id);
+    sessions->away_n = 0;
 }
 
 struct standing *sessions_of_owner(const struct sessions *sessions, aoi_owner owner)
@@ -93,6 +94,23 @@ void sessions_resume(struct sessions *sessions, struct standing *standing, struc
     record_connected(sessions->record, RECORDING_RESUME, standing->owner, standing->id, &session->token);
     notices_repeat(&standing->notices, sessions->world, standing->owner);
     aoi_owner_away(sessions->world, standing->owner, false);
+}
+
+struct standing *sessions_restore(struct sessions *sessions, aoi_owner owner, uint64_t id, uint32_t lease_ms,
+                                  const uint8_t resume_token[RESUME_TOKEN_BYTES])
+{
+    CHECK(owner > sessions->by_owner.n);
+    while (sessions->by_owner.n + 1 < owner) {
+        *array_add(&sessions->by_owner) = NULL;
+        *array_add(&sessions->free_owners) = sessions->by_owner.n;
+    }
+    struct standing *standing = mem_zalloc(sizeof *standing);
+    *array_add(&sessions->by_owner) = standing;
+    *standing = (struct standing){.id = id, .owner = owner, .lease_ms = lease_ms, .lease_end_ms = lease_ms};
+    memcpy(standing->resume_token, resume_token, RESUME_TOKEN_BYTES);
+    idmap_put(&sessions->by_id, id, owner);
+    sessions->away_n++;
+    return standing;
 }
 
 bool sessions_token_is(const struct standing *standing, const uint8_t *token, size_t len)

@@ -47,6 +47,9 @@ aoi_owner sessions_owner_of_id(const struct sessions *sessions, uint64_t id);   
 /* Hello was accepted: HELLO_WAIT -> READY, with a new standing, or with one that has no connection, whose players then get full deltas. */
 struct standing *sessions_begin(struct sessions *sessions, struct session *session, uint32_t lease_ms);
 void sessions_resume(struct sessions *sessions, struct standing *standing, struct session *session);
+/* A session of an earlier daemon goes on without a connection; owners come in ascending order, before all others, and the id is unknown. */
+struct standing *sessions_restore(struct sessions *sessions, aoi_owner owner, uint64_t id, uint32_t lease_ms,
+                                  const uint8_t resume_token[RESUME_TOKEN_BYTES]);
 /* Takes as long for a wrong token as for the right one. */
 bool sessions_token_is(const struct standing *standing, const uint8_t *token, size_t len);
 

@@ -46,7 +46,8 @@ static const struct option_row rows[] = {
      KIND_TEXT, AT(workload), 0, 0},
     {"entities", "N", "that move; 10000", NET | INPUT | QUERY, KIND_COUNT, AT(entities), 1, 1e7},
     {"players", "N", "each subscribed to an entity; 1000", NET, KIND_COUNT, AT(players), 1, 1e6},
-    {"connections", "N", "that the players are spread over; 4", NET | CEILING, KIND_COUNT, AT(connections), 1, 1000},
+    {"connections", "N", "that the players are spread over, or that are written to; 4, for a workload 16", NET | CEILING, KIND_COUNT, AT(connections),
+     1, 1000},
     {"movers", "N", "connections that the entities are spread over; 1", NET | INPUT, KIND_COUNT, AT(movers), 1, 1000},
     {"batch", "N", "moves a frame; 1000", INPUT, KIND_COUNT, AT(batch), 1, 1e5},
     {"rate", "HZ", "moves a second of each entity; 10", NET, KIND_NUMBER, AT(rate), 1e-3, 1e4},
@@ -209,7 +210,6 @@ static int parse(const struct command *command, int argc, char **argv)
     struct aoibench_options o = {
         .entities = 10000,
         .players = 1000,
-        .connections = 4,
         .movers = 1,
         .rate = 10,
         .seconds = 10,
@@ -243,6 +243,7 @@ static int parse(const struct command *command, int argc, char **argv)
         fprintf(stderr, "aoibench: \"%s\" is no option; aoibench --help lists them\n", argv[optind]);
         return 2;
     }
+    if (!o.connections) o.connections = o.workload ? 16 : 4;
     if (o.aoid && o.address) {
         fprintf(stderr, "aoibench: --aoid starts a daemon, --address is for one that runs: give one of them\n");
         return 2;

@@ -1,0 +1,325 @@
+"""test_restart.py: snapshots: what a daemon held goes on in the next one, after a drain and after a kill, or is refused whole."""
+import os
+import stat
+import tempfile
+
+import aoiclient as aoi
+from aoiclient import Closed, Connection, pb
+from harness import Daemon, eventually, main, seeded, test
+
+S = 5
+INDEXES = (pb.INDEX_GRID, pb.INDEX_CROSSLIST)
+
+
+class Folder:
+    """Where the snapshot stands, for daemons that use it one after the other."""
+
+    def __enter__(self):
+        self.dir = tempfile.TemporaryDirectory(prefix="aoid-restart-")
+        self.file = os.path.join(self.dir.name, "snapshot")
+        return self
+
+    def __exit__(self, *exc):
+        self.dir.cleanup()
+
+    def daemon(self, config=None, **options):
+        return Daemon(config, **{"max_lease_ms": 300000, "snapshot": self.file, **options})
+
+    def names(self):
+        return sorted(os.listdir(self.dir.name))
+
+    def bytes(self):
+        with open(self.file, "rb") as f:
+            return f.read()
+
+    def write(self, data):
+        with open(self.file, "wb") as f:
+            f.write(data)
+
+
+def kill(d):
+    """As a crash does."""
+    d.process.kill()
+    d.process.wait()
+    d.process.returncode = 0  # which is how this one is to end
+    log = d.log()
+    assert "ERROR: AddressSanitizer" not in log and "runtime error" not in log, log[-8000:]
+
+
+def drained(d, *connections):
+    d.signal()
+    for c in connections:
+        c.frames_until_closed()
+    d.wait()
+    assert "event=snapshot file=" in d.log() and "result=written" in d.log(), d.tail()
+
+
+def meet(mover, gateway, index=pb.INDEX_GRID, **settings):
+    """The mover's entities 1 .. 20, and a player of the gateway that sees all of them by 1."""
+    mover.ok(S, aoi.create_space(flush_ms=20, index=index, **settings), aoi.add(1, 0, 0, radius=100, payload=b"one"),
+             *[aoi.add(1 + i, i, 0, payload=b"%d" % i) for i in range(1, 20)])
+    gateway.ok(S, aoi.subscribe(7, 1))
+    eventually(lambda: gateway.ping() or len(gateway.view(S, 7)) == 19, "everybody is seen")
+
+
+def told_full(gateway, player=7):
+    """The first whole delta that the player gets now; it must be full, and nothing may leave by it."""
+    while not [d for d in gateway.deltas if d.player == player]:
+        gateway.next()
+    delta = next(d for d in gateway.deltas if d.player == player)
+    assert delta.full and not delta.leaves, vars(delta)
+    return delta
+
+
+@test
+def after_a_drain_and_a_restart_servers_resume_and_a_watcher_sees_no_leave():
+    for index in INDEXES:
+        with Folder() as folder:
+            with folder.daemon() as d, Connection(d.port, lease_ms=60000) as mover, Connection(d.port, lease_ms=60000) as gateway:
+                meet(mover, gateway, index)
+                mover.ok(S, aoi.move((2, 50, 5)))
+                before = gateway.views[(S, 7)].seq
+                drained(d, mover, gateway)
+                seen = dict(gateway.view(S, 7))
+                assert seen[2][:2] == (50.0, 5.0)
+            assert folder.names() == ["snapshot"]
+            assert stat.S_IMODE(os.stat(folder.file).st_mode) == 0o600
+            with folder.daemon() as d, Connection(d.port, resume=gateway) as gateway2:
+                assert gateway2.welcome.resumed and gateway2.welcome.session == gateway.welcome.session
+                assert gateway2.welcome.last_seq == gateway.seq, (gateway2.welcome, gateway.seq)
+                delta = told_full(gateway2)
+                assert delta.seq > before and gateway2.view(S, 7) == seen
+                with Connection(d.port, resume=mover) as mover2:
+                    assert mover2.welcome.resumed
+                    mover2.ok(S, aoi.move((3, 9, 9)), aoi.set_payload(4, b"four"))
+                    eventually(lambda: gateway2.ping() or gateway2.view(S, 7)[3][:2] == (9.0, 9.0), "the move")
+                    assert gateway2.view(S, 7)[4][5] == b"four"
+                    assert not any(delta.leaves for delta in gateway2.deltas), "nobody sees a leave"
+                    drained(d, mover2, gateway2)
+
+
+@test
+def who_does_not_come_back_leaves_when_its_lease_ends_and_who_said_bye_at_once():
+    with Folder() as folder:
+        with folder.daemon() as d, Connection(d.port, lease_ms=700) as mover, Connection(d.port, lease_ms=60000) as gateway:
+            meet(mover, gateway)
+            drained(d, mover, gateway)
+        with folder.daemon() as d, Connection(d.port, resume=gateway) as gateway:
+            assert len(told_full(gateway).enters) == 19
+            while len(gateway.view(S, 7)) > 0:
+                gateway.next()
+            assert "event=lease_end" in d.log()
+            assert gateway.query(S, stats=pb.StatsQuery()).code == pb.CODE_UNKNOWN_SPACE, "the mover's space has ended with it"
+            with Connection(d.port, resume=mover) as late:
+                assert not late.welcome.resumed and late.welcome.session > gateway.welcome.session
+            # while a daemon drains nothing ends; that is made up for by the next one
+            with Connection(d.port, lease_ms=60000) as other:
+                other.ok(S, aoi.create_space(flush_ms=500, persistent=True), aoi.add(1, 0, 0, radius=100))
+                heard = bye_while_it_drains(d, other)
+        with folder.daemon() as d, Connection(d.port) as observer:
+            if heard:
+                eventually(lambda: observer.query(S, stats=pb.StatsQuery()).entities == 0, "what the one who said Bye had is gone")
+
+
+def bye_while_it_drains(d, connection):
+    """Whether the daemon heard it before it closed."""
+    d.signal()
+    connection.wait("draining")
+    seq = connection.send(bye=pb.Bye())
+    frames = connection.frames_until_closed()
+    d.wait()
+    return any(frame.reply_to == seq for frame in frames)
+
+
+def truth_of(entities, center):
+    """What lies within 40 of the unit, which is not seen itself, by the box rule."""
+    x, y = entities[center]
+    return {id: at for id, at in entities.items() if id != center and abs(at[0] - x) <= 40 and abs(at[1] - y) <= 40}
+
+
+def random_moves(rng, entities):
+    rows = []
+    for id in rng.sample(sorted(entities), 40):
+        entities[id] = tuple(float(v + rng.randrange(-20, 21)) for v in entities[id])
+        rows.append((id, *entities[id]))
+    return rows
+
+
+@test
+def after_a_kill_under_load_everybody_resumes_from_the_last_snapshot_and_mirrors_equal_brute_force():
+    rng = seeded("kills")
+    for index in INDEXES:
+        entities = {id: (float(rng.randrange(300)), float(rng.randrange(300))) for id in range(1, 301)}
+        players = list(range(1, 31))
+        with Folder() as folder:
+            with folder.daemon(snapshot_s=1) as d, Connection(d.port, lease_ms=60000) as mover, Connection(d.port, lease_ms=60000) as gateway:
+                mover.ok(S, aoi.create_space(flush_ms=20, index=index), *[aoi.add(id, *at, radius=40 if id <= 30 else 0) for id, at in entities.items()])
+                gateway.ok(S, *[aoi.subscribe(p, p) for p in players])
+                sent = []
+                eventually(lambda: load(rng, mover, gateway, entities, sent) or d.log().count("result=written") >= 2, "two snapshots")
+                for _ in range(rng.randrange(200)):  # what comes now is lost
+                    load(rng, mover, gateway, entities, sent)
+                kill(d)
+            assert set(folder.names()) <= {"snapshot", "snapshot.new"}
+            with folder.daemon(snapshot_s=1) as d, Connection(d.port, resume=mover) as mover2, Connection(d.port, resume=gateway) as gateway2:
+                last = mover2.welcome.last_seq
+                assert mover2.welcome.resumed and gateway2.welcome.resumed and 0 < last <= sent[-1][0]
+                resent = 0
+                for seq, rows in sent:
+                    if seq > last:
+                        mover2.write(aoi.encode(seq, batch=pb.Batch(space=S, commands=[aoi.move(*rows)])))
+                        assert not mover2.reply(seq).ack.errors
+                        resent += 1
+                print("        %d batches sent, resent %d" % (len(sent), resent))
+                check(mover2, gateway2, entities, players)
+                for _ in range(20):
+                    load(rng, mover2, gateway2, entities, sent)
+                check(mover2, gateway2, entities, players)
+                mover2.ok(S, *[aoi.upsert(id, *at, radius=40 if id <= 30 else 0) for id, at in entities.items()])
+                check(mover2, gateway2, entities, players)
+                kill(d)
+
+
+def load(rng, mover, gateway, entities, sent):
+    rows = random_moves(rng, entities)
+    sent.append((mover.seq + 1, rows))
+    mover.ok(S, aoi.move(*rows))
+    gateway.ping()
+
+
+def check(mover, gateway, entities, players):
+    mover.ok(S, aoi.flush())
+    gateway.ping()
+    for p in players:
+        assert {id: v[:2] for id, v in gateway.view(S, p).items()} == truth_of(entities, p), "player %d" % p
+
+
+@test
+def a_file_that_is_damaged_cut_or_no_snapshot_is_set_aside_and_the_daemon_starts_with_nothing():
+    with Folder() as folder:
+        with folder.daemon() as d, Connection(d.port, lease_ms=60000) as mover, Connection(d.port, lease_ms=60000) as gateway:
+            meet(mover, gateway)
+            drained(d, mover, gateway)
+        whole = folder.bytes()
+        flipped = bytearray(whole)
+        flipped[len(whole) // 2] ^= 4
+        other_version = bytearray(whole)
+        other_version[8] += 1
+        for data, what in ((bytes(flipped), "checksum"), (whole[:-1], "ends too early"), (whole + b"x", "behind its end"), (b"", "no snapshot of aoid"),
+                           (b"%PDF-1.4 what is this", "no snapshot of aoid"), (bytes(other_version), "another version")):
+            folder.write(data)
+            with folder.daemon(snapshot_s=1000) as d, Connection(d.port, resume=gateway) as late:
+                assert not late.welcome.resumed
+                line = next(line for line in d.log().splitlines() if "refused=" in line)
+                assert "level=error" in line and what in line, line
+                (bad,) = [name for name in folder.names() if ".bad-" in name]
+                assert "snapshot" not in folder.names()
+                path = os.path.join(folder.dir.name, bad)
+                with open(path, "rb") as f:
+                    assert f.read() == data, "nothing of it is lost"
+                os.unlink(path)
+                kill(d)
+        folder.write(whole)
+        with folder.daemon() as d, Connection(d.port, resume=gateway) as back:
+            assert back.welcome.resumed
+
+
+@test
+def what_is_only_written_at_the_end_comes_back_once():
+    with Folder() as folder:
+        with folder.daemon() as d, Connection(d.port, lease_ms=60000) as mover:
+            assert "result=none" in d.log()
+            mover.ok(S, aoi.create_space(), aoi.add(1, 0, 0))
+            drained(d, mover)
+        with folder.daemon() as d, Connection(d.port, resume=mover) as mover:
+            assert mover.welcome.resumed and folder.names() == ["snapshot.old"]
+            kill(d)
+        with folder.daemon() as d, Connection(d.port, resume=mover) as late:
+            assert not late.welcome.resumed
+            assert late.query(S, stats=pb.StatsQuery()).code == pb.CODE_UNKNOWN_SPACE
+
+
+@test
+def spaces_of_the_configuration_have_the_settings_that_stand_there_now():
+    with Folder() as folder:
+        with folder.daemon("[space 5]\nflush_ms = 20\n[space 6]\nflush_ms = 20\n") as d, Connection(d.port, lease_ms=60000) as mover, \
+                Connection(d.port, lease_ms=60000) as gateway:
+            for space in (5, 6):
+                mover.ok(space, aoi.add(1, 0, 0, radius=100), aoi.add(2, 3, 0))
+                gateway.ok(space, aoi.subscribe(7, 1))
+                eventually(lambda: gateway.ping() or 2 in gateway.view(space, 7), "it is seen")
+            drained(d, mover, gateway)
+        with folder.daemon("[space 5]\nflush_ms = 30\nindex = crosslist\nshape = sphere\n[space 9]\n") as d, Connection(d.port, resume=gateway) as gateway:
+            spaces = {s.id: s for s in gateway.query(list_spaces=pb.ListSpacesQuery()).spaces}
+            assert sorted(spaces) == [5, 6, 9]
+            assert spaces[5].settings.index == pb.INDEX_CROSSLIST and spaces[5].settings.flush_ms == 30
+            assert [spaces[5].entities, spaces[6].entities, spaces[9].entities] == [2, 2, 0]
+            assert "space=5 settings=configuration" in d.log() and "space=6 settings" not in d.log()
+            eventually(lambda: gateway.ping() or all(2 in gateway.view(space, 7) for space in (5, 6)), "both are told again")
+            assert gateway.batch(5, aoi.destroy_space()).errors[0].code == pb.CODE_NOT_OWNER
+            gateway.ok(6, aoi.destroy_space())  # it is nobody's any more
+
+
+@test
+def what_a_session_lost_while_it_was_away_is_told_by_the_next_daemon():
+    with Folder() as folder:
+        with folder.daemon() as d, Connection(d.port, lease_ms=60000) as loser, Connection(d.port, lease_ms=60000) as taker:
+            loser.ok(S, aoi.create_space(persistent=True), aoi.add(1, 0, 0), aoi.add(2, 0, 0), aoi.open_player(7))
+            loser.reset()
+            eventually(lambda: taker.batch(S, aoi.adopt(1), aoi.open_player(7, take_over=True)).errors_total == 0, "it is away")
+            drained(d, taker)
+        with folder.daemon() as d, Connection(d.port, resume=loser) as loser:
+            loser.ping()
+            (lost,) = loser.take_notices("lost")
+            assert (lost.space, list(lost.entities), list(lost.players)) == (S, [1], [7])
+            assert loser.batch(S, aoi.move((1, 1, 1))).errors[0].code == pb.CODE_NOT_OWNER
+            loser.ok(S, aoi.move((2, 1, 1)))
+
+
+@test
+def a_snapshot_that_cannot_be_written_is_said_at_the_start_and_while_it_runs():
+    with Folder() as folder:
+        try:
+            with Daemon(snapshot=os.path.join(folder.dir.name, "nowhere", "snapshot")):
+                raise AssertionError("it starts")
+        except AssertionError as e:
+            assert "cannot be written: No such file or directory" in str(e), e
+        inner = os.path.join(folder.dir.name, "inner")
+        os.mkdir(inner)
+        with Daemon(snapshot=os.path.join(inner, "snapshot"), snapshot_s=1) as d, Connection(d.port) as c:
+            os.rmdir(inner)
+            eventually(lambda: "result=failed" in d.log(), "the failure")
+            c.ok(S, aoi.create_space())
+            line = next(line for line in d.log().splitlines() if "result=failed" in line)
+            assert 'error="No such file or directory"' in line and "level=error" in line, line
+            d.stop()
+            assert "what this daemon held is lost" in d.log()
+        for options, what in (({"snapshot_s": 1}, "into which file"), ({"snapshot": folder.file, "record": folder.file + ".aoir"}, "one of them must go")):
+            try:
+                with Daemon(**options):
+                    raise AssertionError("it starts")
+            except AssertionError as e:
+                assert what in str(e), e
+
+
+@test
+def other_connections_do_not_notice_that_a_child_has_their_sockets_for_a_moment():
+    with Folder() as folder, folder.daemon(snapshot_s=1, max_lease_ms=0) as d, Connection(d.port) as mover, Connection(d.port) as gateway:
+        meet(mover, gateway)
+        written = d.log().count("result=written")
+        while d.log().count("result=written") < written + 2:
+            with Connection(d.port) as other:
+                other.send(bye=pb.Bye())
+                other.frames_until_closed()
+            mover.ok(S, aoi.move((2, 1, 1)))
+            gateway.ping()
+        try:
+            mover.close()
+            while gateway.view(S, 7):
+                gateway.next()
+        except Closed:
+            raise AssertionError("the gateway's connection is its own") from None
+
+
+if __name__ == "__main__":
+    main()
