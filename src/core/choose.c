@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/cover.h"
 #include "core/look.h"
 
 /* ------------------------------------------------------------------------------------------------------------- distances and tiers */
@@ -213,6 +214,12 @@ static void look_limited(struct aoi__look *k, struct aoi_space *space, struct ao
 
 /* ------------------------------------------------------------------------------------------------------------- the enter budget */
 
+static void leave_waiting(struct aoi__look *k, uint32_t slot)
+{
+    k->space->mark[slot] = 0;
+    if (k->covered) aoi__cover_drop(k, slot);
+}
+
 void aoi__choose_enters(struct aoi__look *k)
 {
     struct aoi__scratch *s = k->s;
@@ -224,11 +231,10 @@ void aoi__choose_enters(struct aoi__look *k)
         if (i < k->max_enter)
             s->come.at[i] = s->ranked.at[i].entry;
         else
-            k->space->mark[s->ranked.at[i].entry] = 0;
+            leave_waiting(k, s->ranked.at[i].entry);
     }
     s->come.n = k->max_enter;
     k->left = true;
-    k->p->cover.stale = true; /* what waits is to be found again where nothing has changed */
 }
 
 void aoi__choose(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info)

@@ -251,8 +251,8 @@ static void compare(struct cover_look *l, uint32_t i, uint64_t inside)
     list_places(space, page, come, &l->k->s->come);
     list_gone(l->k, page, gone, c->late != NULL ? c->late[i] : 0);
     list_places(space, page, state, &l->k->s->restated);
-    c->told[i] = told & inside;
-    c->told_n -= (uint32_t)__builtin_popcountll(gone);
+    c->told[i] = inside; /* those that are not told after all are taken out again: aoi__cover_drop() */
+    c->told_n += (uint32_t)__builtin_popcountll(come) - (uint32_t)__builtin_popcountll(gone);
     if (c->late != NULL) c->late[i] &= inside;
 }
 
@@ -441,15 +441,17 @@ static uint32_t place_of(const struct aoi__look *k, uint32_t slot)
     return i;
 }
 
-void aoi__cover_add(struct aoi__look *k, uint32_t slot)
+void aoi__cover_drop(struct aoi__look *k, uint32_t slot)
 {
     struct aoi__cover *c = &k->p->cover;
-    c->told[place_of(k, slot)] |= bit_of(k->space->ops->home(k->space, slot));
-    c->told_n++;
+    c->stale = true; /* it is to be found again where nothing has changed */
+    if (!aoi__cover_takes(k->space, c->watch, slot)) return;
+    c->told[place_of(k, slot)] &= ~bit_of(k->space->ops->home(k->space, slot));
+    c->told_n--;
 }
 
 /* It was told at another place, and is told here now. */
-static void rehouse(struct aoi__look *k, uint32_t slot, bool late)
+static void rehouse(struct aoi__look *k, uint32_t slot, bool late, bool in_margin)
 {
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
@@ -458,8 +460,10 @@ static void rehouse(struct aoi__look *k, uint32_t slot, bool late)
     bool moved = late || h->stamp > served, listed = !aoi__cover_takes(space, k->p->cover.watch, slot);
     if (listed)
         *array_add(&s->kept) = slot | (late && !k->inline_updates ? AOI__LATE : 0);
-    else
-        aoi__cover_add(k, slot);
+    else if (in_margin) {
+        k->p->cover.told[place_of(k, slot)] |= bit_of(space->ops->home(space, slot));
+        k->p->cover.told_n++;
+    }
     if (moved && !k->p->set.presence_only && (!listed || k->inline_updates)) {
         aoi__rows_reserve(&s->updates, s->updates.n + 1 + 2 * AOI__LANES);
         if (aoi__look_due(k, slot))
@@ -467,7 +471,38 @@ static void rehouse(struct aoi__look *k, uint32_t slot, bool late)
         else
             late_masks(&k->p->cover)[place_of(k, slot)] |= bit_of(space->ops->home(space, slot)), k->left = true;
     }
-    if (!listed && (space->cold[slot].payload_stamp > served || space->cold[slot].layers_stamp > served)) *array_add(&s->restated) = slot;
+    if (!listed && space->state_serial > served && (space->cold[slot].payload_stamp > served || space->cold[slot].layers_stamp > served))
+        *array_add(&s->restated) = slot;
+}
+
+#define FEW 100 /* pairs are compared one by one sooner than marks are set and read, all over memory */
+
+/* Takes the slot out of gone; whether it was there. */
+static bool take_gone(struct aoi__scratch *s, uint32_t slot, bool *late)
+{
+    for (uint32_t i = 0; i < s->gone.n; i++) {
+        if ((s->gone.at[i] & AOI__TOLD_SLOT) != slot) continue;
+        *late = (s->gone.at[i] & AOI__LATE) != 0;
+        array_swap_remove(&s->gone, i);
+        return true;
+    }
+    return false;
+}
+
+static void reconcile_few(struct aoi__look *k)
+{
+    struct aoi__scratch *s = k->s;
+    uint32_t n = 0;
+    bool late;
+    for (uint32_t i = 0; i < s->come.n; i++) {
+        if (take_gone(s, s->come.at[i], &late))
+            rehouse(k, s->come.at[i], late, false);
+        else
+            s->come.at[n++] = s->come.at[i];
+    }
+    s->come.n = n;
+    for (uint32_t i = 0; i < s->perhaps.n; i++)
+        if (take_gone(s, s->perhaps.at[i], &late)) rehouse(k, s->perhaps.at[i], late, true);
 }
 
 void aoi__cover_reconcile(struct aoi__look *k)
@@ -479,7 +514,11 @@ void aoi__cover_reconcile(struct aoi__look *k)
         if (space->mark[slot] != AOI__SEEN(space)) *array_add(&s->gone) = k->p->told.at[i] & ~AOI__OWED;
     }
     if (s->gone.n == 0 || s->come.n + s->perhaps.n == 0) return;
-    uint32_t n = 0;
+    if (s->gone.n * (s->come.n + s->perhaps.n) <= FEW) {
+        reconcile_few(k);
+        return;
+    }
+    uint32_t n = 0, in_margin = s->perhaps.n;
     aoi__marks_anew(space);
     uint32_t told = AOI__TOLD(space), late = told + 1, seen = AOI__SEEN(space);
     for (uint32_t i = 0; i < s->gone.n; i++) space->mark[s->gone.at[i] & AOI__TOLD_SLOT] = s->gone.at[i] & AOI__LATE ? late : told;
@@ -496,7 +535,7 @@ void aoi__cover_reconcile(struct aoi__look *k)
         uint32_t was = space->mark[slot];
         if (was != told && was != late) continue;
         space->mark[slot] = seen;
-        rehouse(k, slot, was == late);
+        rehouse(k, slot, was == late, i < in_margin);
     }
     n = 0;
     for (uint32_t i = 0; i < s->gone.n; i++)
@@ -552,7 +591,7 @@ static bool differ(struct aoi_space *space, struct aoi__player *p, size_t room, 
     aoi__cover_reconcile(&k);
     aoi__choose_enters(&k);
     aoi__emit(&k, room);
-    p->plain = aoi__cover_plain(p);
+    p->plain = p->cover.watch != AOI__NONE && p->told.n == 0;
     return k.left;
 }
 

@@ -24,8 +24,8 @@ uint64_t aoi__cover_bytes(const struct aoi__cover *c);
 void aoi__cover_look(struct aoi__look *k);
 /* After that: what has gone from one place and come at another, or merely into the margin there, is kept. */
 void aoi__cover_reconcile(struct aoi__look *k);
-/* What was in come, and has been told. */
-void aoi__cover_add(struct aoi__look *k, uint32_t slot);
+/* What was in come, and is not told after all. */
+void aoi__cover_drop(struct aoi__look *k, uint32_t slot);
 /* Whether it belongs into the cover of a player that sees it by the watch, not into the list: what has appeal, and the unit itself. */
 bool aoi__cover_takes(const struct aoi_space *space, uint32_t watch, uint32_t slot);
 

@@ -185,8 +185,10 @@ static void emit_enters(struct aoi__look *k, aoi__slots *slots)
     while (n < all && emit_enter(k, slots->at[n])) n++;
     slots->n = n;
     k->left |= n < all;
-    k->p->cover.stale |= n < all;
-    for (uint32_t i = n; i < all; i++) k->space->mark[slots->at[i]] = 0; /* seen, but not in the view */
+    for (uint32_t i = n; i < all; i++) { /* seen, but not in the view */
+        k->space->mark[slots->at[i]] = 0;
+        if (k->covered) aoi__cover_drop(k, slots->at[i]);
+    }
 }
 
 static void emit_state_of(struct aoi__look *k, uint32_t *entry)
@@ -324,10 +326,7 @@ static void remember_cover(struct aoi__look *k)
     }
     for (uint32_t i = 0; i < s->come.n; i++) {
         uint32_t slot = s->come.at[i];
-        if (aoi__cover_takes(k->space, k->p->cover.watch, slot))
-            aoi__cover_add(k, slot);
-        else
-            *array_add(told) = slot;
+        if (!aoi__cover_takes(k->space, k->p->cover.watch, slot)) *array_add(told) = slot;
     }
     if (!owed) return;
     aoi__cover_end(k->space, k->p); /* only lists have that flag */

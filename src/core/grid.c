@@ -333,12 +333,14 @@ static void grid_watch_set(struct aoi_space *space, uint32_t watch)
 
 /* ------------------------------------------------------------------------------------------------------------- finding */
 
-/* Appends what lies in the box in those cells of the block that the mask names. */
-static void scan_block(const struct grid *g, const struct aoi__block *block, uint64_t mask, const float lo[3], const float hi[3], aoi__slots *out)
+/* Appends what lies in the box in those cells of the block that the mask names; it may leave out what has none of the layers. */
+static void scan_block(const struct grid *g, const struct aoi__block *block, uint64_t mask, uint32_t layers, const float lo[3], const float hi[3],
+                       aoi__slots *out)
 {
     for (mask &= block->full; mask != 0; mask &= mask - 1) {
         for (uint32_t p = aoi__page_first(block, (uint32_t)__builtin_ctzll(mask)); p != AOI__NONE; p = g->dir.page.at[p].next) {
             const struct aoi__page *page = &g->dir.page.at[p];
+            if (layers != 0 && !(page->any & layers)) continue;
             array_reserve(out, (size_t)out->n + page->n + AOI__LANES);
             out->n += g->scan(page->x, aoi__page_slots(page, g->dir.dims), page->cap, page->n, lo, hi, out->at + out->n);
         }
@@ -362,7 +364,7 @@ static void grid_scan(struct aoi_space *space, const float lo[3], const float hi
     for (uint32_t i = 0; i < g->near.n; i++) {
         const struct aoi__block *block = &g->dir.block.at[g->near.at[i]];
         if (block->full == 0 || (layers != 0 && !(block->layers & layers))) continue;
-        scan_block(g, block, aoi__cell_mask(&g->dir, block, first, last), lo, hi, out);
+        scan_block(g, block, aoi__cell_mask(&g->dir, block, first, last), layers, lo, hi, out);
     }
 }
 
@@ -400,7 +402,7 @@ static void grid_gather(struct aoi_space *space, uint32_t watch, uint32_t mask, 
         uint32_t from = out->n;
         if (!(block->layers & mask) || (!whole && !aoi__block_touches(&g->dir, block, first, last))) continue;
         uint64_t cells = block->entries.at[l.entry].mask & (whole ? UINT64_MAX : aoi__cell_mask(&g->dir, block, first, last));
-        scan_block(g, block, cells, lo, hi, out);
+        scan_block(g, block, cells, mask, lo, hi, out);
         if (l.block == own) exclude(out, from, w->slot);
     }
 }
