@@ -46,6 +46,24 @@ uint32_t idmap_get(const struct idmap *m, uint64_t key)
     return m->key[i] == key ? m->value[i] : IDMAP_NONE;
 }
 
+void idmap_get_many(const struct idmap *m, const uint64_t *key, size_t n, uint32_t *value)
+{
+    for (size_t k = 0; k < n; k++) { /* where each is to be looked for, fetched while the next is reckoned */
+        value[k] = (uint32_t)idmap_hash(key[k] ^ m->salt) & m->mask;
+        __builtin_prefetch(m->key + value[k]);
+        __builtin_prefetch(m->value + value[k]);
+    }
+    for (size_t k = 0; k < n; k++) {
+        uint32_t i = value[k];
+        if (m->mask == 0 || key[k] == 0) {
+            value[k] = IDMAP_NONE;
+            continue;
+        }
+        while (m->key[i] != 0 && m->key[i] != key[k]) i = (i + 1) & m->mask;
+        value[k] = m->key[i] == key[k] ? m->value[i] : IDMAP_NONE;
+    }
+}
+
 void idmap_put(struct idmap *m, uint64_t key, uint32_t value)
 {
     CHECK(key != 0 && value != IDMAP_NONE);

@@ -51,7 +51,6 @@ void aoi__cover_free(struct aoi__cover *c)
 {
     free(c->told);
     free(c->late);
-    free(c->page);
     *c = (struct aoi__cover){.watch = AOI__NONE};
 }
 
@@ -60,12 +59,21 @@ uint64_t aoi__cover_bytes(const struct aoi__cover *c)
     return (uint64_t)c->cap * (sizeof *c->told + sizeof *c->page + (c->late != NULL ? sizeof *c->late : 0));
 }
 
+/* told and page share an allocation, so that they are near each other. */
 static void reserve(struct aoi__cover *c, uint32_t n)
 {
     if (n <= c->cap) return;
-    c->cap = n + n / 4 + 2;
-    c->told = mem_realloc(c->told, c->cap * sizeof *c->told);
-    c->page = mem_realloc(c->page, c->cap * sizeof *c->page);
+    uint32_t cap = n + n / 4 + 2;
+    uint64_t *told = mem_alloc(cap * (sizeof *c->told + sizeof *c->page));
+    uint32_t *page = (uint32_t *)(told + cap);
+    if (c->n > 0) {
+        memcpy(told, c->told, c->n * sizeof *told);
+        memcpy(page, c->page, c->n * sizeof *page);
+    }
+    free(c->told);
+    c->told = told;
+    c->page = page;
+    c->cap = cap;
     if (c->late != NULL) c->late = mem_realloc(c->late, c->cap * sizeof *c->late);
 }
 
@@ -545,6 +553,8 @@ void aoi__cover_reconcile(struct aoi__look *k)
 
 /* ------------------------------------------------------------------------------------------------------------- at a glance */
 
+#define FETCHED 16 /* pages that are fetched beforehand */
+
 /* What all glances of a flush share. */
 struct aoi__glance {
     bool usable;
@@ -629,6 +639,24 @@ static bool glance_inner(struct aoi_space *space, struct aoi__cover *c, struct a
     g->sieve.n = c->n - c->border;
     if (!presence) space->kernels->rows(&g->sieve, want + c->border, &space->scratch->updates);
     return differs;
+}
+
+void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *p, bool near)
+{
+    const struct aoi__cover *c = &p->cover;
+    const struct aoi__page *pool = space->scratch->glance->sieve.pool;
+    if (!space->scratch->glance->usable || c->watch == AOI__NONE) return;
+    if (!near) {
+        __builtin_prefetch(&space->watches.at[c->watch]);
+        __builtin_prefetch(&space->watches.at[c->watch].lo);
+        __builtin_prefetch(c->told);
+        __builtin_prefetch(c->page);
+        return;
+    }
+    for (uint32_t i = 0; i < c->n && i < FETCHED; i++) {
+        __builtin_prefetch(&pool[c->page[i]]);
+        __builtin_prefetch(&pool[c->page[i]].busy);
+    }
 }
 
 bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, bool *left)

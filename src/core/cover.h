@@ -36,6 +36,8 @@ void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info
 /* Serves a plain player where the space has no rules either: the quick way through view.c, for nearly everybody. False: it is not that simple. *left: work is left for the
  * next flush. */
 bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, bool *left);
+/* Fetches what a glance will read: first, far ahead, the player's; then, near, the pages' heads. */
+void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *p, bool near);
 void aoi__glance_free(struct aoi__glance *glance);
 
 /* Of any view: */

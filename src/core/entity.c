@@ -1,4 +1,5 @@
 /* entity.c: the life of an entity: commands write the new state here and remember the old one for the flush. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -504,16 +505,47 @@ int aoi_entity_move(struct aoi_space *space, aoi_owner owner, uint64_t id, const
     return AOI_OK;
 }
 
+#define BATCH 32 /* ids that are looked up together */
+
+/* Whether it is a coordinate that needs no cleaning, and is in no space out of bounds but for the space's own. */
+static inline bool is_plain(float v)
+{
+    return v == 0 ? !signbit(v) : fabsf(v) >= FLT_MIN && fabsf(v) <= AOI_COORD_MAX;
+}
+
+/* A move that is the usual case in every respect; false: it is not, and nothing was done. */
+static inline bool move_plainly(struct aoi_space *space, aoi_owner owner, uint32_t slot, const float pos[3], const uint32_t *extra)
+{
+    if (slot == IDMAP_NONE || space->own[slot].owner != owner || space->large_n > 0 || space->set.bounded) return false;
+    if (!is_plain(pos[0]) || !is_plain(pos[1]) || (space->dims == 3 && !is_plain(pos[2]))) return false;
+    const float to[3] = {pos[0], pos[1], space->dims == 3 ? pos[2] : 0};
+    space->stats.moves++;
+    set_pos(space, slot, to, extra != NULL && space->set.extra ? *extra : space->hot[slot].extra);
+    return true;
+}
+
 size_t aoi_entity_move_many(struct aoi_space *space, aoi_owner owner, size_t n, const uint64_t *id, const float *x, const float *y, const float *z,
                             const uint32_t *extra, void (*fail)(void *ctx, size_t i, int err), void *ctx)
 {
     size_t failed = 0;
-    for (size_t i = 0; i < n; i++) {
-        const float pos[3] = {x[i], y[i], z != NULL ? z[i] : 0.0f};
-        int err = aoi_entity_move(space, owner, id[i], pos, extra != NULL ? &extra[i] : NULL);
-        if (err == AOI_OK) continue;
-        failed++;
-        fail(ctx, i, err);
+    uint32_t slot[BATCH];
+    for (size_t from = 0; from < n; from += BATCH) {
+        size_t some = n - from < BATCH ? n - from : BATCH;
+        idmap_get_many(&space->entity_map, id + from, some, slot);
+        for (size_t k = 0; k < some; k++) {
+            if (slot[k] == IDMAP_NONE) continue;
+            __builtin_prefetch(&space->hot[slot[k]], 1);
+            __builtin_prefetch(&space->own[slot[k]]);
+        }
+        for (size_t k = 0, i = from; k < some; k++, i++) {
+            const float pos[3] = {x[i], y[i], z != NULL ? z[i] : 0.0f};
+            const uint32_t *word = extra != NULL ? &extra[i] : NULL;
+            if (move_plainly(space, owner, slot[k], pos, word)) continue;
+            int err = aoi_entity_move(space, owner, id[i], pos, word);
+            if (err == AOI_OK) continue;
+            failed++;
+            fail(ctx, i, err);
+        }
     }
     return n - failed;
 }

@@ -486,7 +486,7 @@ static void grid_relayer(struct aoi_space *space, uint32_t slot)
 
 static void dirty_if(struct aoi_space *space, uint32_t watch, uint32_t layers)
 {
-    if (space->watches.at[watch].mask & layers) aoi__watch_dirty(space, watch);
+    if (!aoi__watch_is_dirty(space, watch) && space->watches.at[watch].mask & layers) aoi__watch_dirty(space, watch);
 }
 
 static void grid_resolve(struct aoi_space *space)

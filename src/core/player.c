@@ -46,6 +46,7 @@ static uint32_t watch_new(struct aoi_space *space, uint32_t slot)
         w = space->free_watches.at[--space->free_watches.n];
     } else {
         *array_add(&space->watches) = (struct aoi__watch){0};
+        if (w % 64 == 0) *array_add(&space->marked) = 0;
     }
     struct aoi__watch *watch = &space->watches.at[w];
     watch->slot = slot;
@@ -81,6 +82,7 @@ static uint32_t watch_add_viewer(struct aoi_space *space, uint32_t watch, uint32
     const struct aoi__player *p = &space->players.at[player];
     float margin = aoi__player_margin(space, p);
     *array_add(&w->viewers) = (struct aoi__viewer){.player = player, .unit = unit};
+    space->marked.at[watch >> 6] &= ~((uint64_t)1 << (watch & 63));
     w->mask |= p->set.mask;
     bool first = w->viewers.n == 1, grows = margin > w->margin;
     if (grows) w->margin = margin;

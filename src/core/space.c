@@ -67,6 +67,7 @@ void aoi__space_free(struct aoi_space *space)
     array_clear(&space->free_players);
     idmap_clear(&space->player_map);
     array_clear(&space->dirty);
+    array_clear(&space->marked);
     array_clear(&space->owned);
     idmap_clear(&space->away_told);
     idmap_clear(&space->owned_map);

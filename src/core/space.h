@@ -99,31 +99,32 @@ struct aoi__cover {
     uint32_t n, cap;
     uint32_t border; /* pages from here on lie wholly inside the watch */
     uint32_t told_n; /* bits set in told */
-    uint64_t *told;  /* by page */
+    uint64_t *told;  /* by page; and behind them, in the same allocation, the pages */
     uint64_t *late;  /* of those, of which the tier was not due since they moved. NULL: none */
     uint32_t *page;
 };
 
 struct aoi__player {
+    /* what a glance reads (cover.c) stands together: two cache lines */
     uint64_t id; /* 0: the slot is free */
     aoi_owner owner;
+    uint32_t served; /* serial of the last flush that served it: its view is told as of then */
+    struct aoi__cover cover;
+    uint64_t seq;  /* of the last delta */
+    uint64_t lost; /* messages, since the last delta */
+    bool plain;    /* its view is a cover and nothing else, and it has no rules of its own but its mask and presence_only */
+    bool full;     /* the next delta is to be full */
+    bool skipped;  /* the last flush that would have served it skipped it */
+    bool away;     /* its owner is; then it is neither served nor observes anything */
+    bool staying;  /* min_stay_ms alone keeps something in its view, which may be anywhere */
+    struct aoi_player_settings set;
+    float reach;              /* how far max_view reached lately, and some more: see view.c; 0: it has not limited */
+    uint32_t viewport;        /* its watch, AOI__NONE: no viewport */
+    uint32_t post, post_last; /* its messages in space->posts while a flush runs; AOI__NONE: none */
     uint32_t owner_prev, owner_next;
     uint32_t released_to; /* AOI__NONE: not released; 0: to anybody */
-    struct aoi_player_settings set;
-    uint32_t viewport;        /* its watch, AOI__NONE: no viewport */
-    uint64_t seq;             /* of the last delta */
-    uint64_t lost;            /* messages, since the last delta */
-    uint32_t served;          /* serial of the last flush that served it: its view is told as of then */
-    uint32_t post, post_last; /* its messages in space->posts while a flush runs; AOI__NONE: none */
-    bool full;                /* the next delta is to be full */
-    bool plain;               /* its view is a cover and nothing else, and it has no rules of its own but its mask and presence_only */
-    bool skipped;             /* the last flush that would have served it skipped it */
-    bool away;                /* its owner is; then it is neither served nor observes anything */
-    float reach;              /* how far max_view reached lately, and some more: see view.c; 0: it has not limited */
-    bool staying;             /* min_stay_ms alone keeps something in its view, which may be anywhere */
     ARRAY(struct aoi__unit) units;
     ARRAY(struct aoi__override) overrides;
-    struct aoi__cover cover;
     aoi__slots told;       /* the view, or what of it is not in the cover: slots, each once, with flags */
     ARRAY(uint64_t) since; /* only where min_stay_ms is set: when each of told entered, by now_ms + 1; 0 or missing: long ago */
 };
@@ -202,6 +203,7 @@ struct aoi_space {
 
     ARRAY(struct aoi__watch) watches;
     aoi__slots free_watches;
+    ARRAY(uint64_t) marked; /* bitmap by watch: all its players are dirty since the last flush */
 
     ARRAY(struct aoi__player) players;
     aoi__slots free_players;
@@ -291,6 +293,13 @@ static inline void aoi__watch_dirty(struct aoi_space *space, uint32_t watch)
 {
     const struct aoi__watch *w = &space->watches.at[watch];
     for (uint32_t i = 0; i < w->viewers.n; i++) aoi__player_dirty(space, w->viewers.at[i].player);
+    space->marked.at[watch >> 6] |= (uint64_t)1 << (watch & 63);
+}
+
+/* It was called for the watch since the last flush, so that another call would change nothing. */
+static inline bool aoi__watch_is_dirty(const struct aoi_space *space, uint32_t watch)
+{
+    return space->marked.at[watch >> 6] >> (watch & 63) & 1;
 }
 
 /* The geometric test that both indexes are checked by. */

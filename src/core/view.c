@@ -366,6 +366,7 @@ void aoi_flush_begin(struct aoi_space *space, struct aoi_flush_info *info)
     aoi__settle(space);
     aoi__messages_post(space);
     space->ops->resolve(space);
+    if (space->marked.n > 0) memset(space->marked.at, 0, space->marked.n * sizeof *space->marked.at);
     aoi__glance_open(space, info);
     space->flush_start = space->flush_at = space->round < space->players.n ? space->round : 0; /* after the last one served: nobody starves */
     space->flush_lap = false;
@@ -382,6 +383,8 @@ bool aoi_flush_step(struct aoi_space *space, struct aoi_flush_info *info, uint32
         if (i < to) {
             if (players-- == 0) break;
             space->flush_at = i + 1;
+            if (i + 6 < space->players.n) aoi__glance_fetch(space, &space->players.at[i + 6], false);
+            if (i + 3 < space->players.n) aoi__glance_fetch(space, &space->players.at[i + 3], true);
             look_at(space, i, info);
         } else if (space->flush_lap) {
             more = false;

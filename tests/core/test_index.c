@@ -85,6 +85,8 @@ static void rig_init(struct rig *r, const struct aoi__index_ops *ops, uint32_t d
     array_reserve(&s->dirty, watches / 64 + 1);
     s->dirty.n = s->dirty.cap;
     memset(s->dirty.at, 0, s->dirty.n * sizeof *s->dirty.at);
+    s->marked.at = mem_zalloc((watches / 64 + 1) * sizeof *s->marked.at);
+    s->marked.n = watches / 64 + 1;
     s->players.at = mem_zalloc(watches * sizeof *s->players.at);
     s->players.n = s->players.cap = watches;
     r->touched = mem_zalloc(slots * sizeof *r->touched);
@@ -105,6 +107,7 @@ static void rig_clear(struct rig *r)
     for (uint32_t w = 0; w < s->watches.n; w++) array_clear(&s->watches.at[w].viewers);
     array_clear(&s->watches);
     array_clear(&s->dirty);
+    array_clear(&s->marked);
     array_clear(&s->players);
     array_clear(&r->found);
     free(s->hot);
@@ -298,6 +301,7 @@ static void flush(struct rig *r)
     }
     memset(r->touched, 0, r->slots * sizeof *r->touched);
     memset(s->dirty.at, 0, s->dirty.n * sizeof *s->dirty.at);
+    memset(s->marked.at, 0, s->marked.n * sizeof *s->marked.at);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- random runs */
