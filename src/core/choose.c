@@ -15,8 +15,7 @@ static uint32_t period_at(const struct aoi__look *k, double distance2)
     return i < k->tiers->n ? k->tiers->at[i].period : k->tiers->beyond;
 }
 
-/* Whether flush number + id is a multiple of it. */
-static bool is_due(const struct aoi__look *k, uint64_t id, uint64_t period)
+bool aoi__is_due(const struct aoi__look *k, uint64_t id, uint64_t period)
 {
     return (k->info->flush % period + id % period) % period == 0;
 }
@@ -63,7 +62,7 @@ uint32_t aoi__look_period(const struct aoi__look *k, uint32_t slot)
 
 bool aoi__look_due(const struct aoi__look *k, uint32_t slot)
 {
-    return k->tiers == NULL || is_due(k, k->space->hot[slot].id, aoi__look_period(k, slot));
+    return k->tiers == NULL || aoi__is_due(k, k->space->hot[slot].id, aoi__look_period(k, slot));
 }
 
 struct aoi__ranked aoi__look_ranked(const struct aoi__look *k, uint32_t entry, bool told, bool chosen)

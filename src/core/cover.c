@@ -310,32 +310,63 @@ static void find_kept(struct cover_look *l, uint64_t *inside, uint64_t *outer)
     }
 }
 
-/* Which of the changed places are due now, by their tiers; the others are late. */
-static void part_late(struct cover_look *l, uint64_t *want, uint64_t *near)
+/* Which places of a page are due at this flush in the k-th tier; the last is beyond all. Found once a flush for all who look at the page. */
+static const uint64_t *phases_of(const struct aoi__look *k, const struct aoi__blocks *dir, uint32_t p)
 {
-    struct aoi__look *k = l->k;
-    uint64_t *late = l->c->late, any = 0;
+    struct aoi__scratch *s = k->s;
+    uint32_t n = k->tiers->n + 1;
+    while (s->phase_window.n < dir->page.n) *array_add(&s->phase_window) = 0;
+    array_reserve(&s->phase, (size_t)dir->page.n * n);
+    uint64_t *phase = s->phase.at + (size_t)p * n;
+    if (s->phase_window.at[p] == k->info->flush) return phase;
+    s->phase_window.at[p] = k->info->flush;
+    const struct aoi__page *page = &dir->page.at[p];
+    const uint64_t *id = aoi__page_ids(page, dir->dims);
+    for (uint32_t t = 0; t < n; t++) {
+        uint64_t period = t < n - 1 ? k->tiers->at[t].period : k->tiers->beyond;
+        phase[t] = 0;
+        for (uint64_t m = page->used; m != 0; m &= m - 1) {
+            uint32_t place = (uint32_t)__builtin_ctzll(m);
+            if (aoi__is_due(k, id[place], period)) phase[t] |= (uint64_t)1 << place;
+        }
+    }
+    return phase;
+}
+
+/* Which of the changed places are due now, by their tiers; the others are late. */
+static void part_late(const struct aoi__look *k, const struct aoi__blocks *dir, struct aoi__sieve *sieve, const uint64_t *inside, uint64_t *want,
+                      bool *left)
+{
+    struct aoi__cover *c = &k->p->cover;
+    uint64_t *late = c->late, any = 0;
     if (k->tiers == NULL && late == NULL) return;
-    late = late_masks(l->c);
-    for (uint32_t i = 0; i < l->c->n; i++) want[i] |= late[i];
+    late = late_masks(c);
+    for (uint32_t i = 0; i < c->n; i++) {
+        want[i] |= late[i] & inside[i];
+        late[i] &= ~inside[i]; /* of what has gone: it may stand elsewhere, and is late there */
+        any |= late[i];
+    }
     if (k->tiers == NULL) {
+        if (any != 0) return;
         free(late);
-        l->c->late = NULL;
+        c->late = NULL;
         return;
     }
-    (void)near;
-    for (uint32_t i = 0; i < l->c->n; i++) {
-        uint64_t due = 0;
-        const uint32_t *slots = aoi__page_slots(&l->dir->page.at[l->c->page[i]], l->dir->dims);
-        for (uint64_t m = want[i]; m != 0; m &= m - 1) {
-            uint32_t place = (uint32_t)__builtin_ctzll(m);
-            if (aoi__look_due(k, slots[place])) due |= (uint64_t)1 << place;
-        }
-        late[i] = want[i] & ~due;
-        any |= late[i];
+    uint32_t n = k->tiers->n;
+    array_reserve(&k->s->near, (size_t)c->n * n + 1);
+    sieve->page = c->page;
+    sieve->n = c->n;
+    memcpy(sieve->center, k->anchor, sizeof sieve->center);
+    if (n > 0) k->space->kernels->near(sieve, k->tier2, n, want, k->s->near.at);
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (want[i] == 0) continue;
+        const uint64_t *phase = phases_of(k, dir, c->page[i]), *near = k->s->near.at + (size_t)i * n;
+        uint64_t due = phase[n];
+        for (uint32_t t = n; t-- > 0;) due = (due & ~near[t]) | (phase[t] & near[t]);
+        late[i] |= want[i] & ~due;
+        *left |= (want[i] & ~due) != 0;
         want[i] &= due;
     }
-    k->left |= any != 0;
 }
 
 /* Everything but the plainest case: masks first, then rows of what is wanted. */
@@ -356,7 +387,7 @@ static void look_by_masks(struct cover_look *l, uint64_t *inside, uint64_t *othe
         compare(l, i, inside[i]);
     }
     if (k->p->set.presence_only) return;
-    part_late(l, other, inside);
+    part_late(k, l->dir, &l->sieve, inside, other, &k->left);
     l->kernel->rows(&l->sieve, other, &k->s->updates);
 }
 
@@ -561,6 +592,7 @@ struct aoi__glance {
     const struct aoi__blocks *dir;
     struct aoi__sieve sieve;
     struct aoi_delta delta;
+    bool tiers;
 };
 
 void aoi__glance_free(struct aoi__glance *glance)
@@ -570,8 +602,8 @@ void aoi__glance_free(struct aoi__glance *glance)
 
 bool aoi__cover_plain(const struct aoi__player *p)
 {
-    return p->cover.watch != AOI__NONE && p->cover.late == NULL && p->told.n == 0 && p->overrides.n == 0 && p->set.max_view == 0 &&
-           p->set.leave_margin == 0 && (p->units.n == 0 || !p->units.at[0].include_self);
+    return p->cover.watch != AOI__NONE && p->told.n == 0 && p->overrides.n == 0 && p->set.max_view == 0 && p->set.leave_margin == 0 &&
+           (p->units.n == 0 || !p->units.at[0].include_self);
 }
 
 void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info)
@@ -580,21 +612,22 @@ void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info
     const struct aoi_settings *set = &space->set;
     if (s->glance == NULL) s->glance = mem_zalloc(sizeof *s->glance);
     struct aoi__glance *g = s->glance;
-    bool tiers = set->tiers.n > 0 || set->tiers.beyond > 1;
-    g->usable = space->ops->pages != NULL && set->shape != AOI_SHAPE_SPHERE && !tiers && set->min_stay_ms == 0 && set->max_view == 0 &&
+    g->usable = space->ops->pages != NULL && set->shape != AOI_SHAPE_SPHERE && set->min_stay_ms == 0 && set->max_view == 0 &&
                 set->leave_margin == 0 && space->large_n == 0 && space->messages.n == 0;
     if (!g->usable) return;
     g->dir = space->ops->pages(space);
+    g->tiers = (set->tiers.n > 0 || set->tiers.beyond > 1) && !info->final;
     g->sieve = (struct aoi__sieve){.pool = g->dir->page.at, .dims = space->dims, .extra = set->extra, .window = g->dir->window};
     g->delta = (struct aoi_delta){.space = space->id, .flush = info->flush, .tag = info->tag, .time_us = info->time_us};
 }
 
 /* Somebody came or went, or its state changed: the rest is done as for everybody. */
-static bool differ(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, const uint64_t *inside)
+static bool differ(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, const uint64_t *inside, bool waits)
 {
     struct aoi__look k;
     size_t rows = space->scratch->updates.n;
     aoi__look_begin(&k, space, p, info, 0);
+    k.left = waits;
     space->scratch->updates.n = rows;
     struct cover_look l = {.k = &k, .c = &p->cover, .dir = space->scratch->glance->dir};
     for (uint32_t i = 0; i < p->cover.n; i++) compare(&l, i, inside[i]);
@@ -659,6 +692,26 @@ void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *
     }
 }
 
+/* Rows of what moved and is due. Whether something is late. */
+static bool glance_tiers(struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, const uint64_t *inside)
+{
+    struct aoi__glance *g = space->scratch->glance;
+    struct aoi__cover *c = &p->cover;
+    uint64_t *want = space->scratch->mask[1].at;
+    struct aoi__look k;
+    bool left = false;
+    aoi__look_begin(&k, space, p, info, 0);
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct aoi__page *page = &g->dir->page.at[c->page[i]];
+        want[i] = page->window == g->dir->window ? inside[i] & c->told[i] & page->moved : 0;
+    }
+    part_late(&k, g->dir, &g->sieve, inside, want, &left);
+    g->sieve.page = c->page;
+    g->sieve.n = c->n;
+    space->kernels->rows(&g->sieve, want, &space->scratch->updates);
+    return left;
+}
+
 bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, bool *left)
 {
     struct aoi__scratch *s = space->scratch;
@@ -679,7 +732,8 @@ bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, co
     g->sieve.mask = p->set.mask;
     memcpy(g->sieve.lo, w->base_lo, sizeof w->base_lo);
     memcpy(g->sieve.hi, w->base_hi, sizeof w->base_hi);
-    if (p->set.presence_only)
+    bool tiered = !p->set.presence_only && (g->tiers || c->late != NULL);
+    if (p->set.presence_only || tiered)
         space->kernels->box(&g->sieve, inside);
     else
         space->kernels->box_rows(&g->sieve, c->told, inside, &s->updates);
@@ -690,9 +744,12 @@ bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, co
         if (c->page[i] == own.page) inside[i] &= ~bit_of(own);
         differs |= inside[i] != c->told[i] || (page->window == g->dir->window && (page->state & c->told[i]) != 0);
     }
-    if (c->n > c->border) differs |= glance_inner(space, c, own, p->set.presence_only, inside);
-    *left = differs && differ(space, p, room, info, inside);
-    if (!differs && s->updates.n > 0) deliver_updates(space, p);
+    if (c->n > c->border) differs |= glance_inner(space, c, own, p->set.presence_only || tiered, inside);
+    *left = tiered && glance_tiers(space, p, info, inside);
+    if (differs)
+        *left = differ(space, p, room, info, inside, *left);
+    else if (s->updates.n > 0)
+        deliver_updates(space, p);
     p->served = space->serial;
     return true;
 }

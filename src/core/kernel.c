@@ -64,24 +64,25 @@ static double distance2(const struct aoi__sieve *s, const struct aoi__page *page
     return d + dz * dz;
 }
 
-static uint64_t within(const struct aoi__sieve *s, const struct aoi__page *page, double distance, uint64_t want)
+static uint64_t within(const struct aoi__sieve *s, const struct aoi__page *page, double most2, uint64_t want)
 {
     uint64_t in = 0;
     for (uint64_t m = want; m != 0; m &= m - 1) {
         uint32_t k = (uint32_t)__builtin_ctzll(m);
-        in |= (uint64_t)(distance2(s, page, k) <= distance * distance) << k;
+        in |= (uint64_t)(distance2(s, page, k) <= most2) << k;
     }
     return in;
 }
 
 static void plain_sphere(const struct aoi__sieve *s, uint64_t *inside)
 {
-    for (uint32_t i = 0; i < s->n; i++) inside[i] = within(s, &s->pool[s->page[i]], s->radius, inside[i]);
+    for (uint32_t i = 0; i < s->n; i++) inside[i] = within(s, &s->pool[s->page[i]], s->radius * s->radius, inside[i]);
 }
 
-static void plain_near(const struct aoi__sieve *s, double distance, const uint64_t *want, uint64_t *near)
+static void plain_near(const struct aoi__sieve *s, const double *most2, uint32_t n, const uint64_t *want, uint64_t *near)
 {
-    for (uint32_t i = 0; i < s->n; i++) near[i] = within(s, &s->pool[s->page[i]], distance, want[i]);
+    for (uint32_t i = 0; i < s->n; i++)
+        for (uint32_t k = 0; k < n; k++) near[i * n + k] = within(s, &s->pool[s->page[i]], most2[k], want[i]);
 }
 
 static const struct aoi__kernels plain = {
@@ -237,9 +238,48 @@ TARGET static void avx2_sphere(const struct aoi__sieve *s, uint64_t *inside)
     for (uint32_t i = 0; i < s->n; i++) inside[i] = avx2_within(s, &s->pool[s->page[i]], s->radius, inside[i]);
 }
 
-TARGET static void avx2_near(const struct aoi__sieve *s, double distance, const uint64_t *want, uint64_t *near)
+#define BAND 0x1p-20f /* relative error of a squared distance in floats, and some more */
+#define TINY 1e-30f   /* where squares underflow */
+
+/* In floats, eight at a time; what lies too near a border for that is looked at again, in doubles. */
+TARGET INLINE void near_of_page(const struct aoi__sieve *s, const struct aoi__page *page, const double *most2, uint32_t n, uint64_t want,
+                                uint64_t *near)
 {
-    for (uint32_t i = 0; i < s->n; i++) near[i] = avx2_within(s, &s->pool[s->page[i]], distance, want[i]);
+    __m256 cx = _mm256_set1_ps((float)s->center[0]), cy = _mm256_set1_ps((float)s->center[1]), cz = _mm256_set1_ps((float)s->center[2]);
+    uint64_t unsure[AOI_TIERS_MAX] = {0};
+    for (uint32_t t = 0; t < n; t++) near[t] = 0;
+    for (uint32_t k = 0; k < page->n; k += 8) {
+        __m256 dx = _mm256_sub_ps(_mm256_loadu_ps(page->x + k), cx), dy = _mm256_sub_ps(_mm256_loadu_ps(page->x + page->cap + k), cy);
+        __m256 d = _mm256_add_ps(_mm256_mul_ps(dx, dx), _mm256_mul_ps(dy, dy));
+        if (s->dims == 3) {
+            __m256 dz = _mm256_sub_ps(_mm256_loadu_ps(page->x + 2 * (size_t)page->cap + k), cz);
+            d = _mm256_add_ps(d, _mm256_mul_ps(dz, dz));
+        }
+        for (uint32_t t = 0; t < n; t++) {
+            float most = (float)most2[t];
+            uint64_t in = (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, _mm256_set1_ps(most - most * BAND - TINY), _CMP_LE_OQ));
+            uint64_t may = (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, _mm256_set1_ps(most + most * BAND + TINY), _CMP_LE_OQ));
+            near[t] |= in << k;
+            unsure[t] |= (in ^ may) << k;
+        }
+    }
+    for (uint32_t t = 0; t < n; t++) {
+        near[t] &= want;
+        if (unsure[t] & want) near[t] |= within(s, page, most2[t], unsure[t] & want);
+    }
+}
+
+TARGET static void avx2_near(const struct aoi__sieve *s, const double *most2, uint32_t n, const uint64_t *want, uint64_t *near)
+{
+    bool exact = true; /* the center is a place that floats can hold, and no distance is too large for them */
+    for (uint32_t a = 0; a < 3; a++) exact &= (double)(float)s->center[a] == s->center[a];
+    for (uint32_t t = 0; t < n; t++) exact &= most2[t] < 1e30;
+    if (!exact) {
+        plain_near(s, most2, n, want, near);
+        return;
+    }
+    for (uint32_t i = 0; i < s->n; i++)
+        if (want[i] != 0) near_of_page(s, &s->pool[s->page[i]], most2, n, want[i], near + i * (size_t)n);
 }
 
 static const struct aoi__kernels avx2 = {.box = avx2_box, .box_rows = avx2_box_rows, .sphere = avx2_sphere, .near = avx2_near, .rows = avx2_rows};

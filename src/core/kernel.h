@@ -30,8 +30,8 @@ struct aoi__kernels {
     void (*box_rows)(const struct aoi__sieve *s, const uint64_t *told, uint64_t *inside, struct aoi_rows *rows);
     /* Which lie in the sphere, by its exact rule, of those that inside holds before. */
     void (*sphere)(const struct aoi__sieve *s, uint64_t *inside);
-    /* Which of `want` are at most so far from the center, in doubles. */
-    void (*near)(const struct aoi__sieve *s, double distance, const uint64_t *want, uint64_t *near);
+    /* Which of those that `want` holds are at most so far from the center, in doubles: near[i * n + k] for the k-th of n squared distances. */
+    void (*near)(const struct aoi__sieve *s, const double *distance2, uint32_t n, const uint64_t *want, uint64_t *near);
     /* The rows of those that `want` holds. */
     void (*rows)(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *rows);
 };

@@ -15,6 +15,9 @@ struct aoi__scratch {
     aoi__slots gone, perhaps, restated,
         owed;                /* of a cover: told and no longer seen; come into the margin; kept with another state; of those, who had no room */
     ARRAY(uint64_t) mask[2]; /* by page of a cover */
+    ARRAY(uint64_t) near;    /* by page of a cover and tier */
+    ARRAY(uint64_t) phase;   /* by page and tier: whose turn it is; of the flush that stands in */
+    ARRAY(uint64_t) phase_window;
     struct aoi__glance *glance;
     ARRAY(uint64_t) since; /* the next aoi__player.since */
     ARRAY(uint64_t) leave_id, payload_id, layers_id, message_from;
@@ -72,6 +75,8 @@ void aoi__look_begin(struct aoi__look *k, struct aoi_space *space, struct aoi__p
 void aoi__choose_enters(struct aoi__look *k);
 /* Looks, and leaves those in kept and come who are to be told. */
 void aoi__choose(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info);
+/* Whether flush number + id is a multiple of the period. */
+bool aoi__is_due(const struct aoi__look *k, uint64_t id, uint64_t period);
 /* Whether the entity's update is due at this flush. */
 bool aoi__look_due(const struct aoi__look *k, uint32_t slot);
 /* Squared distance to the nearest unit or the viewport's centre; INFINITY: there is neither. */
