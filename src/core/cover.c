@@ -9,6 +9,7 @@
  */
 #include "core/cover.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -333,6 +334,18 @@ static const uint64_t *phases_of(const struct aoi__look *k, const struct aoi__bl
     return phase;
 }
 
+/* Whether a page's cell lies farther from the anchor than the last ring: then nothing in it need be measured. */
+static bool is_beyond(const struct aoi__look *k, const struct aoi__blocks *dir, const struct aoi__page *page)
+{
+    double d = 0, slack = dir->edge * 1e-6;
+    for (uint32_t a = 0; a < dir->dims; a++) {
+        double low = page->at[a] * dir->edge - slack, high = low + dir->edge + 2 * slack, at = k->anchor[a];
+        double gap = at < low ? low - at : at > high ? at - high : 0;
+        d += gap * gap;
+    }
+    return d * (1 - 1e-6) > k->tier2[k->tiers->n - 1];
+}
+
 /* Which of the changed places are due now, by their tiers; the others are late. */
 static void part_late(const struct aoi__look *k, const struct aoi__blocks *dir, struct aoi__sieve *sieve, const uint64_t *inside, uint64_t *want,
                       bool *left)
@@ -353,14 +366,16 @@ static void part_late(const struct aoi__look *k, const struct aoi__blocks *dir, 
         return;
     }
     uint32_t n = k->tiers->n;
-    array_reserve(&k->s->near, (size_t)c->n * n + 1);
+    array_reserve(&k->s->near, (size_t)c->n * n + c->n + 1);
+    uint64_t *near = k->s->near.at, *measured = near + (size_t)c->n * n;
+    for (uint32_t i = 0; i < c->n; i++) measured[i] = n == 0 || want[i] == 0 || is_beyond(k, dir, &dir->page.at[c->page[i]]) ? 0 : want[i];
     sieve->page = c->page;
     sieve->n = c->n;
     memcpy(sieve->center, k->anchor, sizeof sieve->center);
-    if (n > 0) k->space->kernels->near(sieve, k->tier2, n, want, k->s->near.at);
-    for (uint32_t i = 0; i < c->n; i++) {
+    if (n > 0) k->space->kernels->near(sieve, k->tier2, n, measured, near);
+    for (uint32_t i = 0; i < c->n; i++, near += n) {
         if (want[i] == 0) continue;
-        const uint64_t *phase = phases_of(k, dir, c->page[i]), *near = k->s->near.at + (size_t)i * n;
+        const uint64_t *phase = phases_of(k, dir, c->page[i]);
         uint64_t due = phase[n];
         for (uint32_t t = n; t-- > 0;) due = (due & ~near[t]) | (phase[t] & near[t]);
         late[i] |= want[i] & ~due;
@@ -593,6 +608,7 @@ struct aoi__glance {
     struct aoi__sieve sieve;
     struct aoi_delta delta;
     bool tiers;
+    struct aoi__look tiered; /* for those who look by tiers: as much of a look as that takes */
 };
 
 void aoi__glance_free(struct aoi__glance *glance)
@@ -616,7 +632,9 @@ void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info
                 set->leave_margin == 0 && space->large_n == 0 && space->messages.n == 0;
     if (!g->usable) return;
     g->dir = space->ops->pages(space);
-    g->tiers = (set->tiers.n > 0 || set->tiers.beyond > 1) && !info->final;
+    g->tiered = (struct aoi__look){.space = space, .s = s, .info = info};
+    aoi__look_tiers(&g->tiered);
+    g->tiers = g->tiered.tiers != NULL;
     g->sieve = (struct aoi__sieve){.pool = g->dir->page.at, .dims = space->dims, .extra = set->extra, .window = g->dir->window};
     g->delta = (struct aoi_delta){.space = space->id, .flush = info->flush, .tag = info->tag, .time_us = info->time_us};
 }
@@ -693,19 +711,25 @@ void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *
 }
 
 /* Rows of what moved and is due. Whether something is late. */
-static bool glance_tiers(struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, const uint64_t *inside)
+static bool glance_tiers(struct aoi_space *space, struct aoi__player *p, struct aoi__home own, const uint64_t *inside)
 {
     struct aoi__glance *g = space->scratch->glance;
     struct aoi__cover *c = &p->cover;
     uint64_t *want = space->scratch->mask[1].at;
-    struct aoi__look k;
+    struct aoi__look *k = &g->tiered;
     bool left = false;
-    aoi__look_begin(&k, space, p, info, 0);
+    const struct aoi__watch *w = &space->watches.at[c->watch];
+    const struct aoi__page *page = w->slot != AOI__NONE ? &g->dir->page.at[own.page] : NULL;
+    k->p = p;
+    k->one_anchor = true;
+    for (uint32_t a = 0; a < space->dims; a++) /* as aoi__look_anchor() has it, from what is at hand */
+        k->anchor[a] = w->slot != AOI__NONE ? (double)page->x[(size_t)a * page->cap + own.place]
+                                            : ((double)w->base_lo[a] + (double)w->base_hi[a]) / 2;
     for (uint32_t i = 0; i < c->n; i++) {
-        const struct aoi__page *page = &g->dir->page.at[c->page[i]];
+        page = &g->dir->page.at[c->page[i]];
         want[i] = page->window == g->dir->window ? inside[i] & c->told[i] & page->moved : 0;
     }
-    part_late(&k, g->dir, &g->sieve, inside, want, &left);
+    part_late(k, g->dir, &g->sieve, inside, want, &left);
     g->sieve.page = c->page;
     g->sieve.n = c->n;
     space->kernels->rows(&g->sieve, want, &space->scratch->updates);
@@ -745,7 +769,7 @@ bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, co
         differs |= inside[i] != c->told[i] || (page->window == g->dir->window && (page->state & c->told[i]) != 0);
     }
     if (c->n > c->border) differs |= glance_inner(space, c, own, p->set.presence_only || tiered, inside);
-    *left = tiered && glance_tiers(space, p, info, inside);
+    *left = tiered && glance_tiers(space, p, own, inside);
     if (differs)
         *left = differ(space, p, room, info, inside, *left);
     else if (s->updates.n > 0)

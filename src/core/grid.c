@@ -561,6 +561,7 @@ static void grid_init(struct aoi_space *space)
     g->scale = 1 / space->set.cell_size;
     g->scan = aoi__scan_pick(space->dims);
     g->dir.dims = space->dims;
+    g->dir.edge = space->set.cell_size;
     g->dir.extra = space->set.extra;
     g->dir.window = 1;
     g->dir.shift = space->dims == 2 ? 3 : 2;

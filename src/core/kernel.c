@@ -198,9 +198,8 @@ TARGET INLINE void rows_of(const struct aoi__sieve *s, const uint64_t *want, str
     for (uint32_t i = 0; i < s->n; i++) {
         if (want[i] == 0) continue;
         const struct columns c = columns_of(&s->pool[s->page[i]], flat);
-        uint32_t k = 0;
-        for (uint64_t m = want[i]; m != 0; m >>= 8, k += 8)
-            if (m & 255) n = put_rows(&c, k, (uint32_t)(m & 255), &rows, n, flat, extra);
+        uint32_t k = 0; /* also where nothing is wanted of eight: that could not be guessed well */
+        for (uint64_t m = want[i]; m != 0; m >>= 8, k += 8) n = put_rows(&c, k, (uint32_t)(m & 255), &rows, n, flat, extra);
     }
     out->n = n;
 }
@@ -242,30 +241,36 @@ TARGET static void avx2_sphere(const struct aoi__sieve *s, uint64_t *inside)
 #define TINY 1e-30f   /* where squares underflow */
 
 /* In floats, eight at a time; what lies too near a border for that is looked at again, in doubles. */
-TARGET INLINE void near_of_page(const struct aoi__sieve *s, const struct aoi__page *page, const double *most2, uint32_t n, uint64_t want,
-                                uint64_t *near)
+TARGET INLINE void avx2_rings(const struct aoi__sieve *s, const double *most2, uint32_t n, const uint64_t *want, uint64_t *near, bool flat)
 {
     __m256 cx = _mm256_set1_ps((float)s->center[0]), cy = _mm256_set1_ps((float)s->center[1]), cz = _mm256_set1_ps((float)s->center[2]);
-    uint64_t unsure[AOI_TIERS_MAX] = {0};
-    for (uint32_t t = 0; t < n; t++) near[t] = 0;
-    for (uint32_t k = 0; k < page->n; k += 8) {
-        __m256 dx = _mm256_sub_ps(_mm256_loadu_ps(page->x + k), cx), dy = _mm256_sub_ps(_mm256_loadu_ps(page->x + page->cap + k), cy);
-        __m256 d = _mm256_add_ps(_mm256_mul_ps(dx, dx), _mm256_mul_ps(dy, dy));
-        if (s->dims == 3) {
-            __m256 dz = _mm256_sub_ps(_mm256_loadu_ps(page->x + 2 * (size_t)page->cap + k), cz);
-            d = _mm256_add_ps(d, _mm256_mul_ps(dz, dz));
+    __m256 sure[AOI_TIERS_MAX], maybe[AOI_TIERS_MAX];
+    for (uint32_t t = 0; t < n; t++) {
+        float most = (float)most2[t];
+        sure[t] = _mm256_set1_ps(most - most * BAND - TINY);
+        maybe[t] = _mm256_set1_ps(most + most * BAND + TINY);
+    }
+    for (uint32_t i = 0; i < s->n; i++) {
+        const struct aoi__page *page = &s->pool[s->page[i]];
+        const float *x = page->x, *y = x + page->cap, *z = y + page->cap;
+        uint64_t in[AOI_TIERS_MAX] = {0}, may[AOI_TIERS_MAX] = {0}, w = want[i];
+        for (uint32_t k = 0; w >> k != 0; k += 8) {
+            __m256 dx = _mm256_sub_ps(_mm256_loadu_ps(x + k), cx), dy = _mm256_sub_ps(_mm256_loadu_ps(y + k), cy);
+            __m256 d = _mm256_add_ps(_mm256_mul_ps(dx, dx), _mm256_mul_ps(dy, dy));
+            if (!flat) {
+                __m256 dz = _mm256_sub_ps(_mm256_loadu_ps(z + k), cz);
+                d = _mm256_add_ps(d, _mm256_mul_ps(dz, dz));
+            }
+            for (uint32_t t = 0; t < n; t++) {
+                in[t] |= (uint64_t)(uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, sure[t], _CMP_LE_OQ)) << k;
+                may[t] |= (uint64_t)(uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, maybe[t], _CMP_LE_OQ)) << k;
+            }
+            if (k == 56) break;
         }
         for (uint32_t t = 0; t < n; t++) {
-            float most = (float)most2[t];
-            uint64_t in = (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, _mm256_set1_ps(most - most * BAND - TINY), _CMP_LE_OQ));
-            uint64_t may = (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, _mm256_set1_ps(most + most * BAND + TINY), _CMP_LE_OQ));
-            near[t] |= in << k;
-            unsure[t] |= (in ^ may) << k;
+            uint64_t unsure = (in[t] ^ may[t]) & w;
+            near[i * (size_t)n + t] = (in[t] & w) | (unsure == 0 ? 0 : within(s, page, most2[t], unsure));
         }
-    }
-    for (uint32_t t = 0; t < n; t++) {
-        near[t] &= want;
-        if (unsure[t] & want) near[t] |= within(s, page, most2[t], unsure[t] & want);
     }
 }
 
@@ -274,12 +279,16 @@ TARGET static void avx2_near(const struct aoi__sieve *s, const double *most2, ui
     bool exact = true; /* the center is a place that floats can hold, and no distance is too large for them */
     for (uint32_t a = 0; a < 3; a++) exact &= (double)(float)s->center[a] == s->center[a];
     for (uint32_t t = 0; t < n; t++) exact &= most2[t] < 1e30;
-    if (!exact) {
+    if (!exact)
         plain_near(s, most2, n, want, near);
-        return;
-    }
-    for (uint32_t i = 0; i < s->n; i++)
-        if (want[i] != 0) near_of_page(s, &s->pool[s->page[i]], most2, n, want[i], near + i * (size_t)n);
+    else if (s->dims == 3)
+        avx2_rings(s, most2, n, want, near, false);
+    else if (n == 2)
+        avx2_rings(s, most2, 2, want, near, true); /* the usual numbers, for which the loops are unrolled */
+    else if (n == 1)
+        avx2_rings(s, most2, 1, want, near, true);
+    else
+        avx2_rings(s, most2, n, want, near, true);
 }
 
 static const struct aoi__kernels avx2 = {.box = avx2_box, .box_rows = avx2_box_rows, .sphere = avx2_sphere, .near = avx2_near, .rows = avx2_rows};

@@ -71,6 +71,10 @@ static inline uint32_t aoi__own_or(uint32_t own, uint32_t common)
 /* The first half of that: the rules in force, and empty lists. */
 void aoi__look_begin(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach);
 
+/* Parts of it: what distances are measured from, if it is one thing only; the tiers, if they hold at this flush. */
+void aoi__look_anchor(struct aoi__look *k);
+void aoi__look_tiers(struct aoi__look *k);
+
 /* choose.c: of the enters, the max_enter best; the others wait. A full delta is not bound by it. */
 void aoi__choose_enters(struct aoi__look *k);
 /* Looks, and leaves those in kept and come who are to be told. */

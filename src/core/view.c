@@ -210,8 +210,7 @@ static void keep_staying(struct aoi__look *k)
     sort_found(k, found, p->set.mask);
 }
 
-/* What distances are measured from, if it is one thing only. */
-static void find_anchor(struct aoi__look *k)
+void aoi__look_anchor(struct aoi__look *k)
 {
     const struct aoi__player *p = k->p;
     k->one_anchor = p->units.n + (p->viewport != AOI__NONE) == 1;
@@ -221,7 +220,7 @@ static void find_anchor(struct aoi__look *k)
         k->anchor[a] = w->slot != AOI__NONE ? (double)k->space->hot[w->slot].pos[a] : ((double)w->base_lo[a] + (double)w->base_hi[a]) / 2;
 }
 
-static void find_tiers(struct aoi__look *k)
+void aoi__look_tiers(struct aoi__look *k)
 {
     const struct aoi_tiers *t = &k->space->set.tiers;
     if ((t->n == 0 && t->beyond <= 1) || k->info->final) return;
@@ -273,8 +272,8 @@ void aoi__look_begin(struct aoi__look *k, struct aoi_space *space, struct aoi__p
     s->gone.n = s->perhaps.n = s->restated.n = s->owed.n = 0;
     k->covered = p->cover.watch != AOI__NONE;
     k->inline_updates = !p->set.presence_only && !p->full && k->max_view == 0;
-    find_tiers(k);
-    if (!k->covered || k->tiers != NULL || k->max_enter > 0 || set->shape == AOI_SHAPE_SPHERE) find_anchor(k);
+    aoi__look_tiers(k);
+    if (!k->covered || k->tiers != NULL || k->max_enter > 0 || set->shape == AOI_SHAPE_SPHERE) aoi__look_anchor(k);
 }
 
 void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach)
