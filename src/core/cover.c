@@ -257,11 +257,13 @@ static void compare(struct cover_look *l, uint32_t i, uint64_t inside)
     uint64_t told = c->told[i];
     uint64_t come = inside & ~told, gone = told & ~inside, state = changed(l, page, page->state) & inside & told;
     if ((come | gone | state) == 0) return;
-    list_places(space, page, come, &l->k->s->come);
+    struct aoi__scratch *s = l->k->s;
+    uint32_t listed = s->come.n - s->gone.n;
+    list_places(space, page, come, &s->come);
     list_gone(l->k, page, gone, c->late != NULL ? c->late[i] : 0);
-    list_places(space, page, state, &l->k->s->restated);
-    c->told[i] = inside; /* those that are not told after all are taken out again: aoi__cover_drop() */
-    c->told_n += (uint32_t)__builtin_popcountll(come) - (uint32_t)__builtin_popcountll(gone);
+    if (state != 0) list_places(space, page, state, &s->restated);
+    c->told[i] = inside;                         /* those that are not told after all are taken out again: aoi__cover_drop() */
+    c->told_n += s->come.n - s->gone.n - listed; /* come less gone */
     if (c->late != NULL) c->late[i] &= inside;
 }
 
@@ -328,7 +330,8 @@ static const uint64_t *phases_of(const struct aoi__look *k, const struct aoi__bl
         phase[t] = 0;
         for (uint64_t m = page->used; m != 0; m &= m - 1) {
             uint32_t place = (uint32_t)__builtin_ctzll(m);
-            if (aoi__is_due(k, id[place], period)) phase[t] |= (uint64_t)1 << place;
+            bool due = k->even_periods ? ((k->info->flush + id[place]) & (period - 1)) == 0 : aoi__is_due(k, id[place], period);
+            phase[t] |= (uint64_t)due << place;
         }
     }
     return phase;
@@ -648,7 +651,10 @@ static bool differ(struct aoi_space *space, struct aoi__player *p, size_t room, 
     k.left = waits;
     space->scratch->updates.n = rows;
     struct cover_look l = {.k = &k, .c = &p->cover, .dir = space->scratch->glance->dir};
-    for (uint32_t i = 0; i < p->cover.n; i++) compare(&l, i, inside[i]);
+    for (uint32_t i = 0; i < p->cover.n; i++) {
+        const struct aoi__page *page = &l.dir->page.at[p->cover.page[i]];
+        if (inside[i] != p->cover.told[i] || (page->window == l.dir->window && page->state != 0)) compare(&l, i, inside[i]);
+    }
     aoi__cover_reconcile(&k);
     aoi__choose_enters(&k);
     aoi__emit(&k, room);
