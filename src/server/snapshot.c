@@ -139,11 +139,17 @@ int snapshot_load(const struct config *config, struct sessions *sessions, const 
 
 static void log_child(const struct snapshot *snapshot, int status)
 {
+    struct metrics *metrics = snapshot->sessions->metrics;
     const char *path = snapshot->config->snapshot;
     unsigned long long ms = (uv_hrtime() - snapshot->began_ns) / NS_PER_MS;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         log_info("snapshot", "file=%s result=written ms=%llu stall_us=%llu", path, ms, (unsigned long long)snapshot->stall_ns / 1000);
-    else if (WIFEXITED(status))
+        metrics->snapshots++;
+        metrics->snapshot_seconds = (double)flusher_time_us() / 1e6;
+        return;
+    }
+    metrics->snapshots_failed++;
+    if (WIFEXITED(status))
         log_error("snapshot", "file=%s result=failed error=\"%s\" ms=%llu why=\"the one before stays\"", path, strerror(WEXITSTATUS(status)), ms);
     else
         log_error("snapshot", "file=%s result=failed signal=%d ms=%llu why=\"the one before stays\"", path, WTERMSIG(status), ms);
@@ -183,6 +189,7 @@ static void begin_child(struct snapshot *snapshot)
     snapshot->stall_ns = uv_hrtime() - snapshot->began_ns;
     CHECK(sigprocmask(SIG_SETMASK, &before, NULL) == 0);
     if (child < 0) {
+        snapshot->sessions->metrics->snapshots_failed++;
         log_error("snapshot", "file=%s result=failed error=\"fork: %s\" why=\"the one before stays\"", snapshot->config->snapshot, strerror(error));
         return;
     }
