@@ -168,6 +168,12 @@ static void write_results(struct buf *out, const struct row *row, const struct v
     buf_printf(out, "%s{result=\"refused\"} %llu\n", row->name, (unsigned long long)v->metrics.reloads_refused);
 }
 
+static void write_snapshots(struct buf *out, const struct row *row, const struct values *v)
+{
+    buf_printf(out, "%s{result=\"written\"} %llu\n", row->name, (unsigned long long)v->metrics.snapshots);
+    buf_printf(out, "%s{result=\"failed\"} %llu\n", row->name, (unsigned long long)v->metrics.snapshots_failed);
+}
+
 static void write_histogram(struct buf *out, const struct row *row, const struct values *v)
 {
     const struct histogram *h = (const void *)((const char *)v + row->offset);
@@ -235,6 +241,9 @@ static const struct row rows[] = {
     {"aoid_space_messages_total", "counter", write_spaces, SPACE_AT(stats.messages), "Messages published."},
     {"aoid_space_skipped_total", "counter", write_spaces, SPACE_AT(stats.skipped), "Players skipped by a flush because their connection was full."},
     {"aoid_reloads_total", "counter", write_results, 0, "SIGHUPs, by what became of the configuration."},
+    {"aoid_snapshots_total", "counter", write_snapshots, 0, "Snapshots, by what became of them."},
+    {"aoid_snapshot_last_written_seconds", "gauge", write_real, AT(metrics.snapshot_seconds),
+     "When the last one was written, in seconds since 1970."},
     {"aoid_log_lines_dropped_total", "counter", write_whole, AT(log_dropped), "Log lines lost because nobody reads standard error."},
     {"aoid_http_requests_total", "counter", write_whole, AT(metrics.http_requests), "Requests for pages like this one."},
     {"process_cpu_seconds_total", "counter", write_real, AT(process.cpu_seconds), "User and system time."},

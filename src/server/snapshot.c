@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -22,6 +23,9 @@
 
 #define NS_PER_MS 1000000u
 #define OLD_SUFFIX ".old"
+/* For a moment at which no flush and no batch is open, so that none need be finished in one piece. */
+#define WAIT_MS 10u
+#define WAITS_MOST 100u
 
 static bool is_on(const struct config *config)
 {
@@ -139,11 +143,17 @@ int snapshot_load(const struct config *config, struct sessions *sessions, const 
 
 static void log_child(const struct snapshot *snapshot, int status)
 {
+    struct metrics *metrics = snapshot->sessions->metrics;
     const char *path = snapshot->config->snapshot;
     unsigned long long ms = (uv_hrtime() - snapshot->began_ns) / NS_PER_MS;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         log_info("snapshot", "file=%s result=written ms=%llu stall_us=%llu", path, ms, (unsigned long long)snapshot->stall_ns / 1000);
-    else if (WIFEXITED(status))
+        metrics->snapshots++;
+        metrics->snapshot_seconds = (double)flusher_time_us() / 1e6;
+        return;
+    }
+    metrics->snapshots_failed++;
+    if (WIFEXITED(status))
         log_error("snapshot", "file=%s result=failed error=\"%s\" ms=%llu why=\"the one before stays\"", path, strerror(WEXITSTATUS(status)), ms);
     else
         log_error("snapshot", "file=%s result=failed signal=%d ms=%llu why=\"the one before stays\"", path, WTERMSIG(status), ms);
@@ -165,6 +175,7 @@ static _Noreturn void write_and_exit(const struct snapshot *snapshot, pid_t pare
     uint64_t len;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(ESRCH);
+    setpriority(PRIO_PROCESS, 0, 10); /* the daemon goes first, where we may say so */
     if (close_range(3, ~0u, 0) != 0)
         for (int fd = 3, most = (int)sysconf(_SC_OPEN_MAX); fd < most; fd++) close(fd);
     _exit(snapshot_file_write(snapshot->config->snapshot, snapshot->sessions, snapshot->sessions->world, flusher_now_ms(), &len));
@@ -183,23 +194,37 @@ static void begin_child(struct snapshot *snapshot)
     snapshot->stall_ns = uv_hrtime() - snapshot->began_ns;
     CHECK(sigprocmask(SIG_SETMASK, &before, NULL) == 0);
     if (child < 0) {
+        snapshot->sessions->metrics->snapshots_failed++;
         log_error("snapshot", "file=%s result=failed error=\"fork: %s\" why=\"the one before stays\"", snapshot->config->snapshot, strerror(error));
         return;
     }
     snapshot->writer = child;
 }
 
+static void on_timer(uv_timer_t *timer);
+
+static void start_timer(struct snapshot *snapshot, uint64_t first_ms)
+{
+    CHECK(uv_timer_start(&snapshot->timer, on_timer, first_ms, (uint64_t)snapshot->config->snapshot_s * 1000) == 0);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct snapshot *snapshot = timer->data;
+    const struct dispatch *dispatch = snapshot->dispatch;
     if (snapshot->writer != 0) {
         log_warn("snapshot", "file=%s result=skipped why=\"the last one is still being written: snapshot_s is too short\"",
                  snapshot->config->snapshot);
         return;
     }
+    if ((flusher_any_open(dispatch->flusher) || dispatch->open.n > 0) && snapshot->waits++ < WAITS_MOST) {
+        start_timer(snapshot, WAIT_MS);
+        return;
+    }
+    snapshot->waits = 0;
     dispatch_finish(snapshot->dispatch); /* what is half done is not what comes back */
     begin_child(snapshot);
-    snapshot->dispatch->flusher->after(snapshot->dispatch->flusher->after_ctx);
+    dispatch->flusher->after(dispatch->flusher->after_ctx);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- the rest */
@@ -217,8 +242,8 @@ void snapshot_begin(struct snapshot *snapshot)
     char old[CONFIG_PATH_MAX + sizeof OLD_SUFFIX];
     if (!is_on(config)) return;
     if (config->snapshot_s > 0) {
-        uint64_t ms = (uint64_t)config->snapshot_s * 1000;
-        CHECK(uv_signal_start(&snapshot->child, on_child, SIGCHLD) == 0 && uv_timer_start(&snapshot->timer, on_timer, ms, ms) == 0);
+        CHECK(uv_signal_start(&snapshot->child, on_child, SIGCHLD) == 0);
+        start_timer(snapshot, (uint64_t)config->snapshot_s * 1000);
         return;
     }
     snprintf(old, sizeof old, "%s" OLD_SUFFIX, config->snapshot);

@@ -16,6 +16,7 @@ struct snapshot {
     uv_timer_t timer;            /* runs every snapshot_s */
     uv_signal_t child;           /* hears of the child's end, while there is one */
     pid_t writer;                /* the child; 0: there is none */
+    uint32_t waits;              /* how often the timer has put off the next one for a few ms */
     uint64_t began_ns, stall_ns; /* when it began, and how long the daemon stood still for that */
 };
 

@@ -395,8 +395,9 @@ void codec_group_add(struct codec_group *group, const struct aoi_delta *d, size_
     struct slice slice = whole(d);
     size_t body_len = body_size(d, &slice), bytes = len_size(DELTAS_PLAYERS, body_len);
     bool same = group->flush == d->flush && group->space == d->space && group->tag == d->tag && group->time_us == d->time_us;
-    if (group->len > 0 && (!same || GROUP_LENGTHS + group->len + bytes > most)) codec_group_end(group, out);
-    if (GROUP_LENGTHS + HEAD_MAX + bytes > most) {
+    bool alone = GROUP_LENGTHS + HEAD_MAX + bytes > most; /* also where it would fit behind a head that is shorter than most */
+    if (group->len > 0 && (alone || !same || GROUP_LENGTHS + group->len + bytes > most)) codec_group_end(group, out);
+    if (alone) {
         codec_encode_delta(d, max_frame_bytes, out);
         return;
     }

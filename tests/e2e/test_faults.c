@@ -238,14 +238,15 @@ static void round_of_faults(void)
     if (random_below(40) == 0) begin_anew((int)random_below(SESSIONS));
 }
 
-static void run(uint32_t index, uint64_t faults)
+static void run(uint32_t index, uint32_t flush_ms, uint64_t faults)
 {
-    rig_start(&rig, (const char *[]){"max_lease_ms=100000", NULL});
+    /* full deltas come in parts */
+    rig_start(&rig, (const char *[]){"max_lease_ms=100000", "max_frame_bytes=8192", "max_payload=1000", "max_message=1000", NULL});
     keeper = rig_client(&rig);
     memset(&model, 0, sizeof model);
     memset(seats, 0, sizeof seats);
     model.space = SPACE;
-    model.set = (struct libaoi_settings){.index = index, .shape = LIBAOI_BOX, .cell_size = 16};
+    model.set = (struct libaoi_settings){.index = index, .shape = LIBAOI_BOX, .cell_size = 16, .flush_ms = flush_ms};
     libaoi_create_space(keeper->c, SPACE, &model.set, false);
     client_ok(keeper);
     for (int s = 0; s < SESSIONS; s++) {
@@ -260,7 +261,7 @@ static void run(uint32_t index, uint64_t faults)
         libaoi_abandon(seats[s].c);
         proxy_free(seats[s].proxy);
     }
-    print_message("index %u: %" PRIu64 " faults, %" PRIu64 " resumes\n", index, faults, resumed);
+    print_message("index %u, flush_ms %u: %" PRIu64 " faults, %" PRIu64 " resumes\n", index, flush_ms, faults, resumed);
     rig_stop(&rig);
 }
 
@@ -270,8 +271,10 @@ static void after_each_heal_the_mirrors_are_what_brute_force_gives(void **state)
     const char *given = getenv("AOI_FAULTS");
     uint64_t faults = given ? strtoull(given, NULL, 0) : FAULTS;
     random_seed("test_faults");
-    run(LIBAOI_GRID, faults / 2);
-    run(LIBAOI_CROSSLIST, faults - faults / 2);
+    for (uint32_t index = LIBAOI_GRID; index <= LIBAOI_CROSSLIST; index++) {
+        run(index, 0, (faults + 3) / 4);
+        run(index, 5, (faults + 3) / 4);
+    }
 }
 
 int main(void)

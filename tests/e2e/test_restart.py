@@ -1,5 +1,6 @@
 """test_restart.py: snapshots: what a daemon held goes on in the next one, after a drain and after a kill, or is refused whole."""
 import os
+import signal
 import stat
 import tempfile
 
@@ -300,6 +301,39 @@ def a_snapshot_that_cannot_be_written_is_said_at_the_start_and_while_it_runs():
                     raise AssertionError("it starts")
             except AssertionError as e:
                 assert what in str(e), e
+
+
+def stopped_child(d):
+    """The daemon's child, if it could be stopped in the middle of its work."""
+    with open("/proc/%d/task/%d/children" % (d.process.pid, d.process.pid)) as f:
+        for pid in map(int, f.read().split()):
+            try:
+                os.kill(pid, signal.SIGSTOP)
+                with open("/proc/%d/stat" % pid) as stat_file:
+                    if stat_file.read().rpartition(")")[2].split()[0] == "T":
+                        return pid
+            except (ProcessLookupError, FileNotFoundError):
+                pass
+    return 0
+
+
+@test
+def there_is_one_child_at_a_time_and_one_that_is_killed_leaves_the_file_before():
+    with Folder() as folder, folder.daemon(snapshot_s=1) as d, Connection(d.port) as c:
+        c.ok(S, aoi.create_space(flush_ms=0))
+        for first in range(1, 10001, 200):  # so much that writing it takes a while
+            c.ok(S, *[aoi.add(id, id, 0, payload=bytes(4000)) for id in range(first, first + 200)])
+        eventually(lambda: c.ping() or "result=written" in d.log(), "the first")
+        child = []
+        eventually(lambda: c.ping() or child.append(stopped_child(d)) or child[-1], "a child")
+        before = os.stat(folder.file).st_mtime_ns
+        eventually(lambda: c.ping() or "result=skipped" in d.log(), "the next one is put off")
+        os.kill(child[-1], signal.SIGKILL)
+        eventually(lambda: c.ping() or "result=failed signal=9" in d.log(), "its end is heard of")
+        assert os.stat(folder.file).st_mtime_ns == before
+        written = d.log().count("result=written")
+        eventually(lambda: c.ping() or d.log().count("result=written") > written, "the next one")
+        assert os.stat(folder.file).st_mtime_ns > before
 
 
 @test

@@ -110,7 +110,7 @@ static void after_a_crash_libaoi_says_that_the_daemon_is_behind(void **state)
         assert_true(tries < TIMEOUT_MS / 10);
         assert_true(libaoi_poll(c, 10) >= 0);
     }
-    for (float y = 1; y <= 20; y++) move_to(c, 3, y);
+    for (int y = 1; y <= 20; y++) move_to(c, 3, (float)y);
     await_seen(c, 3, 20);
     kill(old.daemon.pid, SIGKILL);
     daemon_stop(&old.daemon, TIMEOUT_MS);

@@ -224,6 +224,26 @@ static void a_group_is_ended_before_it_is_longer_than_a_frame_may_be(void **stat
     }
 }
 
+static void a_delta_that_just_fills_a_frame_ends_the_group_before_it(void **state)
+{
+    (void)state;
+    static const uint8_t payload[2000];
+    const uint64_t id = 5;
+    const void *const payloads = payload;
+    for (uint32_t len = 1800; len <= 1950; len++) {
+        struct codec_group group = {0};
+        struct aoi_delta sent[2] = {{.space = 1, .flush = 9, .player = 1, .seq = 1, .full = true}, {.space = 1, .flush = 9, .player = 2, .seq = 1}};
+        sent[1].payload_n = 1;
+        sent[1].payload_id = &id;
+        sent[1].payload = &payloads;
+        sent[1].payload_len = &len;
+        for (int i = 0; i < 2; i++) codec_group_add(&group, &sent[i], 2000, &out);
+        codec_group_end(&group, &out);
+        assert_tells(sent, 2, 2000);
+        again();
+    }
+}
+
 /* ------------------------------------------------------------------------------------------------------------- parts */
 
 /* The sections of several parts, put together again. */
@@ -517,6 +537,7 @@ int main(void)
         TEST(deltas_of_several_players_are_what_protobuf_c_would_write),
         TEST(deltas_of_one_flush_are_grouped_in_frames_that_protobuf_c_would_write),
         TEST(a_group_is_ended_before_it_is_longer_than_a_frame_may_be),
+        TEST(a_delta_that_just_fills_a_frame_ends_the_group_before_it),
         TEST(a_delta_that_does_not_fit_goes_in_parts_that_say_the_same),
         TEST(a_delta_of_just_the_limit_is_one_frame_and_one_byte_less_makes_two),
         TEST(parts_are_nearly_full),
