@@ -407,8 +407,9 @@ void aoi__page_take(struct aoi__blocks *dir, struct aoi__home home)
     }
 }
 
-void aoi__blocks_next_window(struct aoi__blocks *dir)
+bool aoi__blocks_next_window(struct aoi__blocks *dir)
 {
+    bool any = dir->fading.n > 0;
     dir->window++;
     for (uint32_t i = 0; i < dir->graves.n; i++) {
         struct aoi__page *page = &dir->page.at[dir->graves.at[i]];
@@ -422,6 +423,7 @@ void aoi__blocks_next_window(struct aoi__blocks *dir)
         block_free(dir, dir->fading.at[i]);
     }
     dir->fading.n = 0;
+    return any;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- life and checks */

@@ -80,6 +80,12 @@ static void restock(struct aoi_space *space, uint32_t watch)
     for (uint32_t i = 0; i < w->viewers.n; i++) space->players.at[w->viewers.at[i].player].cover.stale = true;
 }
 
+static void restock_wide(struct aoi_space *space)
+{
+    const struct grid *g = grid_of(space);
+    for (uint32_t i = 0; i < g->wide.n; i++) restock(space, g->wide.at[i]);
+}
+
 static void put(struct aoi_space *space, uint32_t slot, const int32_t cell[3])
 {
     struct grid *g = grid_of(space);
@@ -89,8 +95,10 @@ static void put(struct aoi_space *space, uint32_t slot, const int32_t cell[3])
     struct aoi__block *block = &g->dir.block.at[b];
     block->layers |= space->hot[slot].layers;
     mark_changed(g, b, bit, space->hot[slot].layers);
-    for (uint32_t i = 0; fresh && i < block->entries.n; i++)
+    if (!fresh) return;
+    for (uint32_t i = 0; i < block->entries.n; i++)
         if (block->entries.at[i].mask >> bit & 1) restock(space, block->entries.at[i].watch);
+    restock_wide(space);
 }
 
 static struct aoi__page *page_of(const struct grid *g, uint32_t slot)
@@ -322,8 +330,8 @@ static void grid_watch_set(struct aoi_space *space, uint32_t watch)
     set_guard(g, area, w, tight);
     area->known = true;
     if (same_blocks) return;
-    w->coverable = aoi__blocks_count(&g->dir, lo, hi) <= WIDE_BLOCKS;
-    if (!w->coverable) {
+    w->coverable = true;
+    if (aoi__blocks_count(&g->dir, lo, hi) > WIDE_BLOCKS) {
         area->wide = g->wide.n;
         *array_add(&g->wide) = watch;
     } else {
@@ -534,10 +542,29 @@ static uint64_t inner_mask(const struct grid *g, const struct aoi__block *block,
     return aoi__block_touches(&g->dir, block, area->ilo, area->ihi) ? aoi__cell_mask(&g->dir, block, area->ilo, area->ihi) : 0;
 }
 
+/* Of a watch that is not registered: the blocks are looked up. */
+static void pages_of_wide(struct grid *g, const struct area *area, aoi__slots *out, uint32_t *border)
+{
+    g->near.n = 0;
+    aoi__blocks_in(&g->dir, area->lo, area->hi, &g->near);
+    for (int inner = 0; inner < 2; inner++) {
+        for (uint32_t i = 0; i < g->near.n; i++) {
+            const struct aoi__block *block = &g->dir.block.at[g->near.at[i]];
+            uint64_t mask = aoi__cell_mask(&g->dir, block, area->lo, area->hi), in = inner_mask(g, block, area);
+            list_pages(g, block, mask & (inner ? in : ~in), out);
+        }
+        if (!inner) *border = out->n;
+    }
+}
+
 static void grid_pages_of(struct aoi_space *space, uint32_t watch, aoi__slots *out, uint32_t *border)
 {
-    const struct grid *g = grid_of(space);
+    struct grid *g = grid_of(space);
     const struct area *area = &g->areas.at[watch];
+    if (area->wide != AOI__NONE) {
+        pages_of_wide(g, area, out, border);
+        return;
+    }
     for (int inner = 0; inner < 2; inner++) {
         for (uint32_t i = 0; i < area->links.n; i++) {
             const struct aoi__block *block = &g->dir.block.at[area->links.at[i].block];
@@ -550,7 +577,7 @@ static void grid_pages_of(struct aoi_space *space, uint32_t watch, aoi__slots *o
 
 static void grid_flushed(struct aoi_space *space)
 {
-    aoi__blocks_next_window(&grid_of(space)->dir);
+    if (aoi__blocks_next_window(&grid_of(space)->dir)) restock_wide(space); /* they are not registered in blocks, and do not keep them */
 }
 
 /* ------------------------------------------------------------------------------------------------------------- life and checks */
