@@ -62,7 +62,7 @@ def sighup_changes_options_and_spaces_while_clients_stay():
 @test
 def what_needs_a_restart_is_said_and_left_as_it_is():
     with start(more="[space 9]\n") as d, Connection(d.port) as c:
-        write_config(d, entities=5, more="cell_size = 64\n")
+        write_config(d, entities=5, more="cell_size = 48\n")
         log = reload(d)
         assert "needs_restart=max_entities" in log and "space=1 why=" in log and "space=9 why=" in log and "result=done" in log, log
         c.ok(1, *[aoi.add(1 + i, i, 0) for i in range(10)])
