@@ -4,6 +4,8 @@
  * change sets its cell's bit in its block; so the flush finds the watches that changes concern by an AND for each watch registered in a changed block, and
  * a watch finds its cells without hashing.
  *
+ * In a cell, entities stand in pages of 64, at places of their own (blocks.h): what views by masks are made of (cover.c).
+ *
  * A watch over more than WIDE_BLOCKS blocks is not registered but kept in a list: any change concerns it, and it looks the blocks up.
  */
 #include <math.h>

@@ -5,6 +5,8 @@
  *   compare  with the view, that is, with what it was told, by a mark per slot: what was told may stay a little longer (leave_margin, min_stay_ms);
  *   choose   the best, where not everybody may be told: max_view, max_enter_per_flush (choose.c);
  *   emit     leaves, enters, updates, state changes and messages as columns, and make the view what was told (emit.c).
+ * That is how views are compared that are lists of slots. Most players need no more than masks of pages, and are served at a glance: cover.c. Either becomes the other at any flush.
+ *
  * Updates are found by stamps: an entity whose stamp is later than the flush at which the player was last served has changed since. So a player that was
  * skipped catches up by the same code, with one larger delta.
  */
