@@ -391,6 +391,7 @@ static void check_player(const struct model *m, struct model_space *s, struct mo
         }
         p->left = true;
         t->owed |= late;
+        if (late && room > 0) note_told(m, s, p, t, model_entity(s, t->id), s->flush); /* its payload waits, and its tier may not have been due */
         REQUIRE(room == 0 || (late && room < MODEL_NO_LIMIT), "flush %llu: player %llu got no %s of %llu", flush, id, what,
                 (unsigned long long)t->id);
     }
