@@ -254,6 +254,27 @@ static double herd_flush(struct herd *h, uint64_t now_ms)
     return (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) * 1e-9;
 }
 
+CASE(a_camera_of_presence_only_that_slides_costs_the_rims)
+{
+    enum { N = 200000, SLIDES = 10 };
+    struct herd h;
+    herd_init(&h, r->index, N, 0, 0, &(struct aoi_settings){0});
+    herd_move(&h, 1, 6400);
+    const struct aoi_player_settings set = {.presence_only = true};
+    assert_int_equal(aoi_player_open(h.space, 1, P, &set), AOI_OK);
+    double first = 0, all = 0;
+    for (uint32_t i = 0; i <= SLIDES; i++) { /* over most of a large map, by less than a cell each time */
+        const float min[3] = {(float)i * 10, 100, 0}, max[3] = {(float)i * 10 + 6000, 6000, 0};
+        assert_int_equal(aoi_viewport_set(h.space, 1, P, min, max), AOI_OK);
+        double s = herd_flush(&h, 1000);
+        if (i == 0) first = s; /* it tells everything */
+        if (i > 1) all += s;   /* the second makes masks of what was told */
+    }
+    assert_true(h.told > N / 2);
+    if (r->index == AOI_INDEX_GRID) assert_true(all / (SLIDES - 1) * 10 < first);
+    aoi_world_free(h.world);
+}
+
 CASE(two_thousand_in_a_crowd_with_max_view_tell_a_hundred_each_and_allocate_nothing)
 {
     enum { N = 2000, K = 100 };
@@ -367,6 +388,7 @@ int main(void)
         cmocka_unit_test(why_gives_the_rule_that_a_person_would_give_in_ten_situations),
         cmocka_unit_test(why_of_what_is_unknown_is_an_error),
         cmocka_unit_test(a_viewport_over_the_whole_map_shows_the_great_cities_by_mask_and_priority),
+        cmocka_unit_test(a_camera_of_presence_only_that_slides_costs_the_rims),
         cmocka_unit_test(two_thousand_in_a_crowd_with_max_view_tell_a_hundred_each_and_allocate_nothing),
         cmocka_unit_test(choosing_the_best_of_a_crowd_costs_what_the_crowd_numbers_in_any_order),
         cmocka_unit_test(a_cast_costs_nothing_to_those_who_do_not_see_it),
