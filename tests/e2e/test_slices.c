@@ -113,7 +113,7 @@ static void begin(struct watch *w, struct libaoi **walker, uint64_t *pong_us)
     *w = (struct watch){0};
     w->c = connect_with((struct libaoi_handlers){.ctx = w, .delta = on_delta, .ack = on_ack}, true);
     *walker = connect_with((struct libaoi_handlers){.ctx = pong_us, .pong = on_pong}, false);
-    libaoi_create_space(*walker, SPACE, &(struct libaoi_settings){.flush_ms = 20}, false);
+    libaoi_create_space(*walker, SPACE, &(struct libaoi_settings){.flush_ms = 20, .max_view = WALKERS}, false); /* a rank: no glance will do */
     for (uint64_t id = 1; id <= WALKERS; id++)
         libaoi_add(*walker, SPACE, LIBAOI_ADD_NEW, &(struct libaoi_entity){.id = id, .pos = {(float)id - 1, 0}});
     ok(*walker);
