@@ -48,6 +48,10 @@ uint32_t idmap_get(const struct idmap *m, uint64_t key)
 
 void idmap_get_many(const struct idmap *m, const uint64_t *key, size_t n, uint32_t *value)
 {
+    if (m->mask == 0) { /* nothing is allocated */
+        for (size_t k = 0; k < n; k++) value[k] = IDMAP_NONE;
+        return;
+    }
     for (size_t k = 0; k < n; k++) { /* where each is to be looked for, fetched while the next is reckoned */
         value[k] = (uint32_t)idmap_hash(key[k] ^ m->salt) & m->mask;
         __builtin_prefetch(m->key + value[k]);
@@ -55,7 +59,7 @@ void idmap_get_many(const struct idmap *m, const uint64_t *key, size_t n, uint32
     }
     for (size_t k = 0; k < n; k++) {
         uint32_t i = value[k];
-        if (m->mask == 0 || key[k] == 0) {
+        if (key[k] == 0) {
             value[k] = IDMAP_NONE;
             continue;
         }
