@@ -75,6 +75,11 @@ static void mark_changed(struct grid *g, uint32_t b, uint32_t bit, uint32_t laye
     block->keep = true;
 }
 
+static struct aoi__page *page_of(const struct grid *g, uint32_t slot)
+{
+    return &g->dir.page.at[g->dir.home.at[slot].page];
+}
+
 /* Other pages than before lie under the watch. */
 static void restock(struct aoi_space *space, uint32_t watch)
 {
@@ -96,16 +101,11 @@ static void put(struct aoi_space *space, uint32_t slot, const int32_t cell[3])
     g->dir.home.at[slot] = aoi__page_put(&g->dir, b, cell, slot, &space->hot[slot], &fresh);
     struct aoi__block *block = &g->dir.block.at[b];
     block->layers |= space->hot[slot].layers;
-    mark_changed(g, b, bit, space->hot[slot].layers);
+    mark_changed(g, b, bit, page_of(g, slot)->any); /* of all that stand there: who moves in the page later need not mark it again */
     if (!fresh) return;
     for (uint32_t i = 0; i < block->entries.n; i++)
         if (block->entries.at[i].mask >> bit & 1) restock(space, block->entries.at[i].watch);
     restock_wide(space);
-}
-
-static struct aoi__page *page_of(const struct grid *g, uint32_t slot)
-{
-    return &g->dir.page.at[g->dir.home.at[slot].page];
 }
 
 static void grid_insert(struct aoi_space *space, uint32_t slot)

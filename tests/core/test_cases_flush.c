@@ -84,6 +84,24 @@ CASE(what_changes_out_of_sight_is_in_the_next_enter)
     assert_string_equal(rig_tells(r, P), "E5(2,1)=b"); /* and its layers, which the model compares */
 }
 
+CASE(who_moves_where_another_has_just_come_is_noticed_by_those_who_cannot_see_that_one)
+{
+    rig_open(r, P, (struct aoi_player_settings){.mask = 2});
+    rig_viewport(r, P, 0, 0, 10, 10);
+    rig_add(r, 7, -5, 5, 0); /* in no layer of the mask, in the next cell */
+    rig_add(r, 8, 20, 5, 0);
+    rig_layers(r, 8, 2);
+    rig_flush(r);
+    rig_move(r, 7, 25, 5);
+    rig_move(r, 8, 5, 5);
+    assert_string_equal(rig_tells(r, P), "E8(5,5)");
+    rig_move(r, 7, -5, 5);
+    rig_flush(r);
+    rig_move(r, 7, 25, 5);
+    rig_move(r, 8, 20, 5);
+    assert_string_equal(rig_tells(r, P), "L8");
+}
+
 /* ------------------------------------------------------------------------------------------------------------- skipped players */
 
 CASE(a_skipped_player_is_told_the_whole_gap_in_one_delta_and_the_others_at_once)
@@ -554,6 +572,7 @@ int main(void)
         cmocka_unit_test(what_changes_nothing_leaves_a_space_quiet_and_a_quiet_space_tells_nothing),
         cmocka_unit_test(there_and_back_within_a_window_is_nothing_for_position_extra_layers_and_payload),
         cmocka_unit_test(what_changes_out_of_sight_is_in_the_next_enter),
+        cmocka_unit_test(who_moves_where_another_has_just_come_is_noticed_by_those_who_cannot_see_that_one),
         cmocka_unit_test(a_skipped_player_is_told_the_whole_gap_in_one_delta_and_the_others_at_once),
         cmocka_unit_test(two_hundred_in_a_crowd_go_on_while_one_connection_stalls_and_memory_stays_flat),
         cmocka_unit_test(a_slot_is_not_used_again_while_somebody_holds_its_former_tenant),
