@@ -31,8 +31,8 @@ struct aoi__page {
     int32_t at[3];     /* its cell's coordinates */
     uint64_t busy;     /* used, and whose entity has gone since the last flush: views may still mean that one */
     uint32_t block;
-    uint32_t next;            /* of the same cell; AOI__NONE: the last */
-    uint32_t found, found_in; /* scratch of cover.c */
+    uint32_t next;  /* of the same cell; AOI__NONE: the last */
+    uint32_t found; /* scratch of cover.c */
 };
 
 /* A watch that touches the block. */
@@ -125,6 +125,12 @@ static inline struct aoi__page *aoi__page_touch(struct aoi__blocks *dir, uint32_
         p->moved = p->arrived = p->state = 0;
     }
     return p;
+}
+
+/* Where an entity stands; page AOI__NONE: not here. */
+static inline struct aoi__home aoi__home_of(const struct aoi__blocks *dir, uint32_t slot)
+{
+    return slot < dir->home.n ? dir->home.at[slot] : (struct aoi__home){.page = UINT32_MAX};
 }
 
 static inline uint64_t *aoi__page_ids(const struct aoi__page *page, uint32_t dims)

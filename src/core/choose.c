@@ -32,9 +32,10 @@ static double anchor_distance2(const struct aoi__look *k, const float pos[3])
 
 double aoi__viewport_distance2(const struct aoi_space *space, const struct aoi__watch *viewport, const float pos[3])
 {
-    double d = 0;
+    double d = 0, center[3];
+    aoi__watch_anchor(space, viewport, center);
     for (uint32_t a = 0; a < space->dims; a++) {
-        double away = (double)pos[a] - ((double)viewport->base_lo[a] + (double)viewport->base_hi[a]) / 2;
+        double away = (double)pos[a] - center[a];
         d += away * away;
     }
     return d;
@@ -202,7 +203,7 @@ static bool limit_view(struct aoi__look *k)
 static void look_limited(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info)
 {
     bool limited = aoi__own_or(p->set.max_view, space->set.max_view) > 0;
-    bool nearest = limited && p->units.n + (p->viewport != AOI__NONE) == 1 && space->priority_n == 0 && space->set.min_stay_ms == 0;
+    bool nearest = limited && aoi__only_watch(p) != AOI__NONE && space->priority_n == 0 && space->set.min_stay_ms == 0;
     if (nearest && p->reach > 0) {
         aoi__look(k, space, p, info, p->reach);
         if (limit_view(k)) return;

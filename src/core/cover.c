@@ -88,7 +88,7 @@ static uint64_t *late_masks(struct aoi__cover *c)
     return c->late;
 }
 
-/* Makes the pages found by their numbers: page.found is then the place in the list of what aoi__found_at() is asked for with the same list. */
+/* Makes the pages found by their numbers: page.found is then the place in the list of what found_at() is asked for with the same list. */
 static void mark_pages(struct aoi__blocks *dir, const uint32_t *page, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) dir->page.at[page[i]].found = i;
@@ -166,7 +166,7 @@ void aoi__cover_begin(struct aoi_space *space, struct aoi__player *p)
     for (uint32_t i = 0; i < p->told.n; i++) {
         uint32_t slot = p->told.at[i] & AOI__TOLD_SLOT;
         if (!aoi__cover_takes(space, watch, slot)) continue;
-        struct aoi__home home = space->ops->home(space, slot);
+        struct aoi__home home = aoi__home_of(dir, slot);
         if (p->told.at[i] & AOI__OWED || home.page == AOI__NONE || found_at(dir, pages->at, pages->n, home.page) == AOI__NONE) return;
     }
     bool first = c->told == NULL; /* a view that was a cover before keeps both its buffers: it may be one by turns */
@@ -184,7 +184,7 @@ void aoi__cover_begin(struct aoi_space *space, struct aoi__player *p)
             p->told.at[left++] = entry;
             continue;
         }
-        struct aoi__home home = space->ops->home(space, slot);
+        struct aoi__home home = aoi__home_of(dir, slot);
         uint32_t at = found_at(dir, c->page, c->n, home.page);
         c->told[at] |= bit_of(home);
         if (entry & AOI__LATE) late_masks(c)[at] |= bit_of(home);
@@ -236,12 +236,15 @@ struct cover_look {
     struct aoi__look *k;
     struct aoi__cover *c;
     const struct aoi__blocks *dir;
-    const struct aoi__kernels *kernel;
     const struct aoi__watch *w;
     struct aoi__sieve sieve;
-    struct aoi__home own; /* of the unit, which never sees itself */
-    bool anew;            /* all pages are to be looked at, also inner ones in which nothing came or went */
 };
+
+/* Where the unit stands, which never sees itself. */
+static struct aoi__home own_home(const struct aoi__blocks *dir, const struct aoi__watch *w)
+{
+    return w->slot == AOI__NONE ? (struct aoi__home){.page = AOI__NONE} : aoi__home_of(dir, w->slot);
+}
 
 static uint64_t changed(const struct cover_look *l, const struct aoi__page *page, uint64_t which)
 {
@@ -267,6 +270,14 @@ static void compare(struct cover_look *l, uint32_t i, uint64_t inside)
     if (c->late != NULL) c->late[i] &= inside;
 }
 
+static void compare_all(struct cover_look *l, const uint64_t *inside)
+{
+    for (uint32_t i = 0; i < l->c->n; i++) {
+        const struct aoi__page *page = &l->dir->page.at[l->c->page[i]];
+        if (inside[i] != l->c->told[i] || changed(l, page, page->state) != 0) compare(l, i, inside[i]);
+    }
+}
+
 /* Those of the places that a player who was told of them keeps within its margin, where that is not the box. */
 static uint64_t kept_by_cells(const struct cover_look *l, const struct aoi__page *page, uint64_t places)
 {
@@ -285,10 +296,10 @@ static void find_inside(struct cover_look *l, const float lo[3], const float hi[
 {
     memcpy(l->sieve.lo, lo, sizeof l->sieve.lo);
     memcpy(l->sieve.hi, hi, sizeof l->sieve.hi);
-    l->kernel->box(&l->sieve, inside);
+    l->k->space->kernels->box(&l->sieve, inside);
     if (l->w->slot == AOI__NONE || l->k->space->set.shape != AOI_SHAPE_SPHERE) return;
     l->sieve.radius = radius;
-    l->kernel->sphere(&l->sieve, inside);
+    l->k->space->kernels->sphere(&l->sieve, inside);
 }
 
 /* With leave_margin: what is told and within the margin is inside, too; what came from another page within it may have been told there. */
@@ -398,70 +409,60 @@ static void look_by_masks(struct cover_look *l, uint64_t *inside, uint64_t *othe
     find_inside(l, w->base_lo, w->base_hi, radius, inside);
     for (uint32_t i = 0; i < c->n; i++) inside[i] = with_layers(k->space, &l->dir->page.at[c->page[i]], k->p->set.mask, inside[i]);
     if (k->margin > 0) find_kept(l, inside, other);
+    const struct aoi__home own = own_home(l->dir, w);
     for (uint32_t i = 0; i < c->n; i++) {
         const struct aoi__page *page = &l->dir->page.at[c->page[i]];
-        if (c->page[i] == l->own.page) inside[i] &= ~bit_of(l->own);
+        if (c->page[i] == own.page) inside[i] &= ~bit_of(own);
         other[i] = inside[i] & c->told[i] & changed(l, page, page->moved);
-        compare(l, i, inside[i]);
     }
+    compare_all(l, inside);
     if (k->p->set.presence_only) return;
     part_late(k, l->dir, &l->sieve, inside, other, &k->left);
-    l->kernel->rows(&l->sieve, other, &k->s->updates);
+    k->space->kernels->rows(&l->sieve, other, &k->s->updates);
 }
 
-/* Of the i-th page, which lies wholly inside, or of which not all have a layer of the mask: what the kernel did not do. Returns what is inside. */
-static uint64_t look_at_page(struct cover_look *l, uint32_t i, uint64_t inside, uint64_t *want)
+/* A page that lies wholly inside, or of which not all have a layer of the mask: what the kernel for boxes does not do. Returns what is to be seen of `in`. */
+static uint64_t sift_page(struct aoi_space *space, struct aoi__sieve *sieve, const uint32_t *number, uint64_t told, uint64_t in, bool rows)
 {
-    const struct aoi__page *page = &l->dir->page.at[l->c->page[i]];
-    uint64_t in = with_layers(l->k->space, page, l->k->p->set.mask, inside);
-    if (l->c->page[i] == l->own.page) in &= ~bit_of(l->own);
-    *want = in & l->c->told[i] & changed(l, page, page->moved);
+    const struct aoi__page *page = &sieve->pool[*number];
+    in = with_layers(space, page, sieve->mask, in);
+    uint64_t want = rows && page->window == sieve->window ? in & told & page->moved : 0;
+    if (want == 0) return in;
+    sieve->page = number;
+    sieve->n = 1;
+    space->kernels->rows(sieve, &want, &space->scratch->updates);
     return in;
 }
 
-/* Pages that lie wholly inside. */
-static void look_inner(struct cover_look *l, uint64_t *want)
+/* By the box in which everything enters: what is inside each page; and, if they are wanted, the rows of what is told, inside, and moved. Whether anybody came or went, or has
+ * another state. */
+static bool sift_box(struct aoi_space *space, const struct aoi__player *p, struct aoi__sieve *sieve, bool rows, uint64_t *inside)
 {
-    struct aoi__cover *c = l->c;
-    for (uint32_t i = c->border; i < c->n; i++) {
-        const struct aoi__page *page = &l->dir->page.at[c->page[i]];
-        want[i] = 0;
-        if (page->window != l->dir->window && !l->anew) continue;
-        compare(l, i, look_at_page(l, i, page->used, &want[i]));
-    }
-    if (l->k->p->set.presence_only) return;
-    l->sieve.page = c->page + c->border;
-    l->sieve.n = c->n - c->border;
-    l->kernel->rows(&l->sieve, want + c->border, &l->k->s->updates);
-}
-
-/* A box, no margin, no tiers. */
-static void look_by_box(struct cover_look *l, uint64_t *inside, uint64_t *want)
-{
-    struct aoi__cover *c = l->c;
-    struct aoi__look *k = l->k;
-    uint32_t mask = k->p->set.mask, own = l->own.page;
-    bool rows = !k->p->set.presence_only;
-    memcpy(l->sieve.lo, l->w->lo, sizeof l->sieve.lo);
-    memcpy(l->sieve.hi, l->w->hi, sizeof l->sieve.hi);
-    l->sieve.n = c->border;
+    const struct aoi__cover *c = &p->cover;
+    const struct aoi__watch *w = &space->watches.at[c->watch];
+    const struct aoi__home own = own_home(space->ops->pages(space), w);
+    bool differs = false;
+    sieve->page = c->page;
+    sieve->n = c->border;
+    memcpy(sieve->lo, w->base_lo, sizeof w->base_lo);
+    memcpy(sieve->hi, w->base_hi, sizeof w->base_hi);
     if (rows)
-        l->kernel->box_rows(&l->sieve, c->told, inside, &k->s->updates);
+        space->kernels->box_rows(sieve, c->told, inside, &space->scratch->updates);
     else
-        l->kernel->box(&l->sieve, inside);
-    for (uint32_t i = 0; i < c->border; i++) {
-        const struct aoi__page *page = &l->dir->page.at[c->page[i]];
-        uint64_t in = inside[i];
-        if (c->page[i] == own) in &= ~bit_of(l->own);
-        if (!(page->all & mask)) {
-            in = look_at_page(l, i, in, &want[0]);
-            l->sieve.page = &c->page[i];
-            l->sieve.n = 1;
-            if (rows) l->kernel->rows(&l->sieve, want, &k->s->updates);
-        }
-        if (in != c->told[i] || changed(l, page, page->state) != 0) compare(l, i, in);
+        space->kernels->box(sieve, inside);
+    const uint32_t *number = c->page, n = c->n, border = c->border,
+                   mask = sieve->mask; /* what stores to inside are not to make the compiler reload */
+    const uint64_t *told = c->told, window = sieve->window;
+    const struct aoi__page *pool = sieve->pool;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct aoi__page *page = &pool[number[i]];
+        uint64_t in = i < border ? inside[i] : page->used;
+        if (i >= border || !(page->all & mask)) in = sift_page(space, sieve, &number[i], told[i], in, rows);
+        if (number[i] == own.page) in &= ~bit_of(own);
+        inside[i] = in;
+        differs |= in != told[i] || (page->window == window && (page->state & told[i]) != 0);
     }
-    if (c->n > c->border) look_inner(l, want);
+    return differs;
 }
 
 void aoi__cover_look(struct aoi__look *k)
@@ -469,8 +470,7 @@ void aoi__cover_look(struct aoi__look *k)
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
     struct aoi__cover *c = &k->p->cover;
-    struct cover_look l = {.k = k, .c = c, .dir = space->ops->pages(space), .kernel = space->kernels, .w = &space->watches.at[c->watch]};
-    l.anew = c->stale;
+    struct cover_look l = {.k = k, .c = c, .dir = space->ops->pages(space), .w = &space->watches.at[c->watch]};
     if (c->stale) restock(k);
     l.sieve = (struct aoi__sieve){.pool = l.dir->page.at,
                                   .page = c->page,
@@ -479,23 +479,30 @@ void aoi__cover_look(struct aoi__look *k)
                                   .mask = k->p->set.mask,
                                   .window = l.dir->window,
                                   .center = {k->anchor[0], k->anchor[1], k->anchor[2]}};
-    l.own = l.w->slot == AOI__NONE ? (struct aoi__home){.page = AOI__NONE} : space->ops->home(space, l.w->slot);
     array_reserve(&s->mask[0], (size_t)c->n + 1);
     array_reserve(&s->mask[1], (size_t)c->n + 1);
     aoi__rows_reserve(&s->updates, s->updates.n + c->told_n + k->p->told.n + 2 * AOI__LANES);
     bool box = l.w->slot == AOI__NONE || space->set.shape != AOI_SHAPE_SPHERE;
-    if (box && k->margin == 0 && l.w->margin == 0 && k->tiers == NULL && c->late == NULL)
-        look_by_box(&l, s->mask[0].at, s->mask[1].at);
-    else
+    if (!box || k->margin > 0 || k->tiers != NULL || c->late != NULL) {
         look_by_masks(&l, s->mask[0].at, s->mask[1].at);
+        return;
+    }
+    sift_box(space, k->p, &l.sieve, !k->p->set.presence_only, s->mask[0].at);
+    compare_all(&l, s->mask[0].at);
 }
 
-/* Which of the cover's pages it stands in. */
-static uint32_t place_of(const struct aoi__look *k, uint32_t slot)
+/* Which of the cover's masks, and which bit of it, are about an entity that stands in one of its pages. */
+struct spot {
+    uint32_t page;
+    uint64_t bit;
+};
+
+static struct spot spot_of(const struct aoi__look *k, uint32_t slot)
 {
-    uint32_t i = 0, page = k->space->ops->home(k->space, slot).page;
-    while (k->p->cover.page[i] != page) i++;
-    return i;
+    struct aoi__home home = aoi__home_of(k->space->ops->pages(k->space), slot);
+    struct spot spot = {.bit = bit_of(home)};
+    while (k->p->cover.page[spot.page] != home.page) spot.page++;
+    return spot;
 }
 
 void aoi__cover_drop(struct aoi__look *k, uint32_t slot)
@@ -503,33 +510,42 @@ void aoi__cover_drop(struct aoi__look *k, uint32_t slot)
     struct aoi__cover *c = &k->p->cover;
     c->stale = true; /* it is to be found again where nothing has changed */
     if (!aoi__cover_takes(k->space, c->watch, slot)) return;
-    c->told[place_of(k, slot)] &= ~bit_of(k->space->ops->home(k->space, slot));
+    struct spot spot = spot_of(k, slot);
+    c->told[spot.page] &= ~spot.bit;
     c->told_n--;
+}
+
+/* Its row, if that is due; else it is late. */
+static void rehouse_row(struct aoi__look *k, uint32_t slot)
+{
+    struct aoi_rows *updates = &k->s->updates;
+    if (aoi__look_due(k, slot)) {
+        aoi__rows_reserve(updates, updates->n + 1 + 2 * AOI__LANES);
+        aoi__row_set(updates, updates->n++, &k->space->hot[slot], false);
+        return;
+    }
+    struct spot spot = spot_of(k, slot);
+    late_masks(&k->p->cover)[spot.page] |= spot.bit;
+    k->left = true;
 }
 
 /* It was told at another place, and is told here now. */
 static void rehouse(struct aoi__look *k, uint32_t slot, bool late, bool in_margin)
 {
     struct aoi_space *space = k->space;
-    struct aoi__scratch *s = k->s;
-    const struct aoi__hot *h = &space->hot[slot];
+    struct aoi__cover *c = &k->p->cover;
     uint32_t served = k->p->served;
-    bool moved = late || h->stamp > served, listed = !aoi__cover_takes(space, k->p->cover.watch, slot);
-    if (listed)
-        *array_add(&s->kept) = slot | (late && !k->inline_updates ? AOI__LATE : 0);
-    else if (in_margin) {
-        k->p->cover.told[place_of(k, slot)] |= bit_of(space->ops->home(space, slot));
-        k->p->cover.told_n++;
+    bool moved = late || space->hot[slot].stamp > served, listed = !aoi__cover_takes(space, c->watch, slot);
+    if (listed) {
+        *array_add(&k->s->kept) = slot | (late && !k->inline_updates ? AOI__LATE : 0);
+    } else if (in_margin) {
+        struct spot spot = spot_of(k, slot);
+        c->told[spot.page] |= spot.bit;
+        c->told_n++;
     }
-    if (moved && !k->p->set.presence_only && (!listed || k->inline_updates)) {
-        aoi__rows_reserve(&s->updates, s->updates.n + 1 + 2 * AOI__LANES);
-        if (aoi__look_due(k, slot))
-            aoi__row_set(&s->updates, s->updates.n++, h, false);
-        else
-            late_masks(&k->p->cover)[place_of(k, slot)] |= bit_of(space->ops->home(space, slot)), k->left = true;
-    }
+    if (moved && !k->p->set.presence_only && (!listed || k->inline_updates)) rehouse_row(k, slot);
     if (!listed && space->state_serial > served && (space->cold[slot].payload_stamp > served || space->cold[slot].layers_stamp > served))
-        *array_add(&s->restated) = slot;
+        *array_add(&k->s->restated) = slot;
 }
 
 #define FEW 100 /* pairs are compared one by one sooner than marks are set and read, all over memory */
@@ -610,7 +626,6 @@ struct aoi__glance {
     const struct aoi__blocks *dir;
     struct aoi__sieve sieve;
     struct aoi_delta delta;
-    bool tiers;
     struct aoi__look tiered; /* for those who look by tiers: as much of a look as that takes */
 };
 
@@ -635,9 +650,8 @@ void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info
                 set->leave_margin == 0 && space->large_n == 0 && space->messages.n == 0;
     if (!g->usable) return;
     g->dir = space->ops->pages(space);
-    g->tiered = (struct aoi__look){.space = space, .s = s, .info = info};
+    g->tiered = (struct aoi__look){.space = space, .s = s, .info = info, .one_anchor = true};
     aoi__look_tiers(&g->tiered);
-    g->tiers = g->tiered.tiers != NULL;
     g->sieve = (struct aoi__sieve){.pool = g->dir->page.at, .dims = space->dims, .extra = set->extra, .window = g->dir->window};
     g->delta = (struct aoi_delta){.space = space->id, .flush = info->flush, .tag = info->tag, .time_us = info->time_us};
 }
@@ -651,10 +665,7 @@ static bool differ(struct aoi_space *space, struct aoi__player *p, size_t room, 
     k.left = waits;
     space->scratch->updates.n = rows;
     struct cover_look l = {.k = &k, .c = &p->cover, .dir = space->scratch->glance->dir};
-    for (uint32_t i = 0; i < p->cover.n; i++) {
-        const struct aoi__page *page = &l.dir->page.at[p->cover.page[i]];
-        if (inside[i] != p->cover.told[i] || (page->window == l.dir->window && page->state != 0)) compare(&l, i, inside[i]);
-    }
+    compare_all(&l, inside);
     aoi__cover_reconcile(&k);
     aoi__choose_enters(&k);
     aoi__emit(&k, room);
@@ -679,25 +690,6 @@ static void deliver_updates(struct aoi_space *space, struct aoi__player *p)
     if (space->world->sink.deliver != NULL) space->world->sink.deliver(space->world->sink.ctx, d);
 }
 
-/* Pages that lie wholly inside: rows of what moved. Whether somebody came or went. */
-static bool glance_inner(struct aoi_space *space, struct aoi__cover *c, struct aoi__home own, bool presence, uint64_t *inside)
-{
-    struct aoi__glance *g = space->scratch->glance;
-    uint64_t *want = space->scratch->mask[1].at;
-    bool differs = false;
-    for (uint32_t i = c->border; i < c->n; i++) {
-        const struct aoi__page *page = &g->dir->page.at[c->page[i]];
-        bool quiet = page->window != g->dir->window;
-        inside[i] = c->page[i] == own.page ? page->used & ~bit_of(own) : page->used;
-        differs |= inside[i] != c->told[i] || (!quiet && (page->state & c->told[i]) != 0);
-        want[i] = quiet ? 0 : c->told[i] & inside[i] & page->moved;
-    }
-    g->sieve.page = c->page + c->border;
-    g->sieve.n = c->n - c->border;
-    if (!presence) space->kernels->rows(&g->sieve, want + c->border, &space->scratch->updates);
-    return differs;
-}
-
 void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *p, bool near)
 {
     const struct aoi__cover *c = &p->cover;
@@ -717,22 +709,16 @@ void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *
 }
 
 /* Rows of what moved and is due. Whether something is late. */
-static bool glance_tiers(struct aoi_space *space, struct aoi__player *p, struct aoi__home own, const uint64_t *inside)
+static bool glance_tiers(struct aoi_space *space, struct aoi__player *p, const uint64_t *inside, uint64_t *want)
 {
     struct aoi__glance *g = space->scratch->glance;
-    struct aoi__cover *c = &p->cover;
-    uint64_t *want = space->scratch->mask[1].at;
+    const struct aoi__cover *c = &p->cover;
     struct aoi__look *k = &g->tiered;
     bool left = false;
-    const struct aoi__watch *w = &space->watches.at[c->watch];
-    const struct aoi__page *page = w->slot != AOI__NONE ? &g->dir->page.at[own.page] : NULL;
     k->p = p;
-    k->one_anchor = true;
-    for (uint32_t a = 0; a < space->dims; a++) /* as aoi__look_anchor() has it, from what is at hand */
-        k->anchor[a] = w->slot != AOI__NONE ? (double)page->x[(size_t)a * page->cap + own.place]
-                                            : ((double)w->base_lo[a] + (double)w->base_hi[a]) / 2;
+    aoi__watch_anchor(space, &space->watches.at[c->watch], k->anchor);
     for (uint32_t i = 0; i < c->n; i++) {
-        page = &g->dir->page.at[c->page[i]];
+        const struct aoi__page *page = &g->dir->page.at[c->page[i]];
         want[i] = page->window == g->dir->window ? inside[i] & c->told[i] & page->moved : 0;
     }
     part_late(k, g->dir, &g->sieve, inside, want, &left);
@@ -746,36 +732,19 @@ bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, co
 {
     struct aoi__scratch *s = space->scratch;
     struct aoi__glance *g = s->glance;
-    struct aoi__cover *c = &p->cover;
+    const struct aoi__cover *c = &p->cover;
     if (!g->usable || !p->plain || c->stale || p->full) return false;
     const struct aoi__watch *w = &space->watches.at[c->watch];
     if (!w->active || !w->coverable) return false;
-    const struct aoi__home own = w->slot == AOI__NONE ? (struct aoi__home){.page = AOI__NONE} : g->dir->home.at[w->slot];
     array_reserve(&s->mask[0], (size_t)c->n + 1);
     array_reserve(&s->mask[1], (size_t)c->n + 1);
     aoi__rows_reserve(&s->updates, c->told_n + 2 * AOI__LANES);
     uint64_t *inside = s->mask[0].at;
-    bool differs = false;
+    bool tiered = !p->set.presence_only && (g->tiered.tiers != NULL || c->late != NULL);
     s->updates.n = 0;
-    g->sieve.page = c->page;
-    g->sieve.n = c->border;
     g->sieve.mask = p->set.mask;
-    memcpy(g->sieve.lo, w->base_lo, sizeof w->base_lo);
-    memcpy(g->sieve.hi, w->base_hi, sizeof w->base_hi);
-    bool tiered = !p->set.presence_only && (g->tiers || c->late != NULL);
-    if (p->set.presence_only || tiered)
-        space->kernels->box(&g->sieve, inside);
-    else
-        space->kernels->box_rows(&g->sieve, c->told, inside, &s->updates);
-    for (uint32_t i = 0; i < c->n; i++) {
-        const struct aoi__page *page = &g->dir->page.at[c->page[i]];
-        if (!(page->all & p->set.mask)) return false; /* some of it may be in none of the layers */
-        if (i >= c->border) continue;
-        if (c->page[i] == own.page) inside[i] &= ~bit_of(own);
-        differs |= inside[i] != c->told[i] || (page->window == g->dir->window && (page->state & c->told[i]) != 0);
-    }
-    if (c->n > c->border) differs |= glance_inner(space, c, own, p->set.presence_only || tiered, inside);
-    *left = tiered && glance_tiers(space, p, own, inside);
+    bool differs = sift_box(space, p, &g->sieve, !p->set.presence_only && !tiered, inside);
+    *left = tiered && glance_tiers(space, p, inside, s->mask[1].at);
     if (differs)
         *left = differ(space, p, room, info, inside, *left);
     else if (s->updates.n > 0)
@@ -792,7 +761,7 @@ bool aoi__view_holds(const struct aoi_space *space, const struct aoi__player *p,
     for (uint32_t i = 0; i < p->told.n; i++)
         if ((p->told.at[i] & AOI__TOLD_SLOT) == slot) return true;
     if (c->watch == AOI__NONE) return false;
-    struct aoi__home home = space->ops->home(space, slot);
+    struct aoi__home home = aoi__home_of(space->ops->pages(space), slot);
     for (uint32_t i = 0; i < c->n; i++)
         if (c->page[i] == home.page) return (c->told[i] & bit_of(home)) != 0;
     return false;
@@ -808,7 +777,7 @@ void aoi__view_slots(const struct aoi_space *space, const struct aoi__player *p,
     const struct aoi__cover *c = &p->cover;
     for (uint32_t i = 0; i < p->told.n; i++) *array_add(out) = p->told.at[i] & AOI__TOLD_SLOT;
     if (c->watch == AOI__NONE) return;
-    const struct aoi__blocks *dir = space->ops->pages((struct aoi_space *)(uintptr_t)space);
+    const struct aoi__blocks *dir = space->ops->pages(space);
     for (uint32_t i = 0; i < c->n; i++) list_places(space, &dir->page.at[c->page[i]], c->told[i], out);
 }
 
@@ -820,7 +789,7 @@ void aoi__cover_validate(const struct aoi_space *space, const struct aoi__player
         CHECK(c->told_n == 0 && c->n == 0);
         return;
     }
-    const struct aoi__blocks *dir = space->ops->pages((struct aoi_space *)(uintptr_t)space);
+    const struct aoi__blocks *dir = space->ops->pages(space);
     for (uint32_t i = 0; i < c->n; i++) {
         CHECK(c->page[i] < dir->page.n && (c->told[i] & ~dir->page.at[c->page[i]].busy) == 0);
         if (c->late != NULL) CHECK((c->late[i] & ~c->told[i]) == 0);

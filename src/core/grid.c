@@ -81,16 +81,16 @@ static struct aoi__page *page_of(const struct grid *g, uint32_t slot)
 }
 
 /* Other pages than before lie under the watch. */
-static void restock(struct aoi_space *space, uint32_t watch)
+static void pages_stale(struct aoi_space *space, uint32_t watch)
 {
     const struct aoi__watch *w = &space->watches.at[watch];
     for (uint32_t i = 0; i < w->viewers.n; i++) space->players.at[w->viewers.at[i].player].cover.stale = true;
 }
 
-static void restock_wide(struct aoi_space *space)
+static void wide_stale(struct aoi_space *space)
 {
     const struct grid *g = grid_of(space);
-    for (uint32_t i = 0; i < g->wide.n; i++) restock(space, g->wide.at[i]);
+    for (uint32_t i = 0; i < g->wide.n; i++) pages_stale(space, g->wide.at[i]);
 }
 
 static void put(struct aoi_space *space, uint32_t slot, const int32_t cell[3])
@@ -104,8 +104,8 @@ static void put(struct aoi_space *space, uint32_t slot, const int32_t cell[3])
     mark_changed(g, b, bit, page_of(g, slot)->any); /* of all that stand there: who moves in the page later need not mark it again */
     if (!fresh) return;
     for (uint32_t i = 0; i < block->entries.n; i++)
-        if (block->entries.at[i].mask >> bit & 1) restock(space, block->entries.at[i].watch);
-    restock_wide(space);
+        if (block->entries.at[i].mask >> bit & 1) pages_stale(space, block->entries.at[i].watch);
+    wide_stale(space);
 }
 
 static void grid_insert(struct aoi_space *space, uint32_t slot)
@@ -135,44 +135,39 @@ static void grid_erase(struct aoi_space *space, uint32_t slot)
     aoi__block_drop(&g->dir, block);
 }
 
-static void grid_move(struct aoi_space *space, uint32_t slot, const float from[3])
+/* The page that it stands in follows where it is now. Whether it stays in its cell. */
+static bool follow(struct aoi_space *space, uint32_t slot)
 {
     struct grid *g = grid_of(space);
-    const struct aoi__hot *to = &space->hot[slot];
-    const struct aoi__home home = g->dir.home.at[slot];
-    int32_t old_cell[3], new_cell[3];
-    cell_at(g, from, old_cell);
-    cell_at(g, to->pos, new_cell);
-    if (memcmp(old_cell, new_cell, sizeof old_cell) == 0) {
-        aoi__page_write(&g->dir, page_of(g, slot), home.place, to->pos, to->extra);
-        return;
-    }
-    uint32_t left = take(g, slot);
-    put(space, slot, new_cell);
-    aoi__block_drop(&g->dir, left);
-}
-
-/* One that has moved, or whose extra has changed, since the last flush. */
-static void settle_moved(struct aoi_space *space, uint32_t slot, struct aoi__page *page, uint32_t place)
-{
-    struct grid *g = grid_of(space);
-    struct aoi__hot *h = &space->hot[slot];
+    const struct aoi__hot *h = &space->hot[slot];
+    const struct aoi__page *page = page_of(g, slot);
     int32_t cell[3];
-    h->stamp = space->serial;
     cell_at(g, h->pos, cell);
     if (cell[0] == page->at[0] && cell[1] == page->at[1] && cell[2] == page->at[2]) {
-        aoi__page_write(&g->dir, page, place, h->pos, h->extra);
-        if (page->window != g->dir.window || page->moved == 0) {
-            aoi__page_touch(&g->dir, g->dir.home.at[slot].page);
-            mark_changed(g, page->block, page->bit, page->any); /* once for all that move here */
-        }
-        page->moved |= (uint64_t)1 << place;
-        return;
+        aoi__page_write(&g->dir, page, g->dir.home.at[slot].place, h->pos, h->extra);
+        return true;
     }
     uint32_t left = take(g, slot);
     put(space, slot, cell);
-    page_of(g, slot)->moved |= (uint64_t)1 << g->dir.home.at[slot].place;
     aoi__block_drop(&g->dir, left);
+    return false;
+}
+
+static void grid_move(struct aoi_space *space, uint32_t slot, const float from[3])
+{
+    (void)from;
+    follow(space, slot);
+}
+
+/* One that has moved, or whose extra has changed, since the last flush. */
+static void settle_moved(struct aoi_space *space, uint32_t slot)
+{
+    struct grid *g = grid_of(space);
+    space->hot[slot].stamp = space->serial;
+    bool stays = follow(space, slot);
+    struct aoi__page *page = aoi__page_touch(&g->dir, g->dir.home.at[slot].page);
+    if (stays && page->moved == 0) mark_changed(g, page->block, page->bit, page->any); /* once for all that move here */
+    page->moved |= (uint64_t)1 << g->dir.home.at[slot].place;
 }
 
 #define AHEAD 8 /* entities of which what is to be read is fetched beforehand */
@@ -189,12 +184,12 @@ static uint32_t grid_settle(struct aoi_space *space, uint32_t *slot, uint32_t n)
             __builtin_prefetch(next->x + next->cap + g->dir.home.at[slot[i + AHEAD]].place, 1);
         }
         struct aoi__home home = g->dir.home.at[slot[i]];
-        struct aoi__page *page = &g->dir.page.at[home.page];
+        const struct aoi__page *page = &g->dir.page.at[home.page];
         const struct aoi__hot *h = &space->hot[slot[i]];
         const float *x = page->x + home.place;
         bool same = x[0] == h->pos[0] && x[page->cap] == h->pos[1] && (dims == 2 || x[2 * page->cap] == h->pos[2]);
         if (same && (!g->dir.extra || aoi__page_extra(page, dims)[home.place] == h->extra)) continue;
-        settle_moved(space, slot[i], page, home.place);
+        settle_moved(space, slot[i]);
         slot[moved++] = slot[i];
     }
     return moved;
@@ -323,7 +318,7 @@ static void grid_watch_set(struct aoi_space *space, uint32_t watch)
     struct area *area = &g->areas.at[watch], old = *area;
     find_inner(space, w, area);
     bool same = area->known && memcmp(area->lo, lo, sizeof lo) == 0 && memcmp(area->hi, hi, sizeof hi) == 0;
-    if (!same || memcmp(&old.ilo, &area->ilo, 2 * sizeof area->ilo) != 0) restock(space, watch);
+    if (!same || memcmp(&old.ilo, &area->ilo, 2 * sizeof area->ilo) != 0) pages_stale(space, watch);
     if (same) return;
     bool same_blocks = area->known && area->wide == AOI__NONE && relink(g, area, lo, hi);
     if (!same_blocks) grid_watch_clear(space, watch);
@@ -518,15 +513,9 @@ static void grid_resolve(struct aoi_space *space)
     g->wide_layers = 0;
 }
 
-static struct aoi__blocks *grid_pages(struct aoi_space *space)
+static struct aoi__blocks *grid_pages(const struct aoi_space *space)
 {
     return &grid_of(space)->dir;
-}
-
-static struct aoi__home grid_home(const struct aoi_space *space, uint32_t slot)
-{
-    const struct grid *g = grid_of(space);
-    return slot < g->dir.home.n ? g->dir.home.at[slot] : (struct aoi__home){.page = AOI__NONE};
 }
 
 /* Appends the pages of those cells of a block that the mask names. */
@@ -579,7 +568,7 @@ static void grid_pages_of(struct aoi_space *space, uint32_t watch, aoi__slots *o
 
 static void grid_flushed(struct aoi_space *space)
 {
-    if (aoi__blocks_next_window(&grid_of(space)->dir)) restock_wide(space); /* they are not registered in blocks, and do not keep them */
+    if (aoi__blocks_next_window(&grid_of(space)->dir)) wide_stale(space); /* they are not registered in blocks, and do not keep them */
 }
 
 /* ------------------------------------------------------------------------------------------------------------- life and checks */
@@ -700,7 +689,6 @@ const struct aoi__index_ops aoi__grid_ops = {
     .resolve = grid_resolve,
     .pages = grid_pages,
     .pages_of = grid_pages_of,
-    .home = grid_home,
     .flushed = grid_flushed,
     .watching = grid_watching,
     .scan = grid_scan,

@@ -62,10 +62,9 @@ struct aoi__index_ops {
     /* The flush is about to read which players are dirty. */
     void (*resolve)(struct aoi_space *space);
     /* Views as masks of pages (cover.c): the directory of its pages. NULL: it has none. */
-    struct aoi__blocks *(*pages)(struct aoi_space *space);
+    struct aoi__blocks *(*pages)(const struct aoi_space *space);
     /* Appends the pages under the area of an active watch, first *border of them that are not wholly inside it. Only for a watch that is coverable. */
     void (*pages_of)(struct aoi_space *space, uint32_t watch, aoi__slots *out, uint32_t *border);
-    struct aoi__home (*home)(const struct aoi_space *space, uint32_t slot); /* page AOI__NONE: it is not in the index */
     /* A flush ends; all dirty players have been served or skipped. NULL: nothing to do. */
     void (*flushed)(struct aoi_space *space);
 

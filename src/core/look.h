@@ -12,8 +12,8 @@ struct aoi__scratch {
     struct aoi_rows enters, updates;
     ARRAY(struct aoi__ranked) ranked;
     ARRAY(double) distance;
-    aoi__slots gone, perhaps, restated,
-        owed;                /* of a cover: told and no longer seen; come into the margin; kept with another state; of those, who had no room */
+    /* of a cover: told and no longer seen; come into the margin; kept with another state; of those, who had no room */
+    aoi__slots gone, perhaps, restated, owed;
     ARRAY(uint64_t) mask[2]; /* by page of a cover */
     ARRAY(uint64_t) near;    /* by page of a cover and tier */
     ARRAY(uint64_t) phase;   /* by page and tier: whose turn it is; of the flush that stands in */
@@ -71,6 +71,8 @@ static inline uint32_t aoi__own_or(uint32_t own, uint32_t common)
 /* The first half of that: the rules in force, and empty lists. */
 void aoi__look_begin(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach);
 
+/* What distances to a watch are measured from: its unit, or the viewport's centre. */
+void aoi__watch_anchor(const struct aoi_space *space, const struct aoi__watch *w, double anchor[3]);
 /* Parts of it: what distances are measured from, if it is one thing only; the tiers, if they hold at this flush. */
 void aoi__look_anchor(struct aoi__look *k);
 void aoi__look_tiers(struct aoi__look *k);

@@ -212,14 +212,17 @@ static void keep_staying(struct aoi__look *k)
     sort_found(k, found, p->set.mask);
 }
 
+void aoi__watch_anchor(const struct aoi_space *space, const struct aoi__watch *w, double anchor[3])
+{
+    for (uint32_t a = 0; a < space->dims; a++)
+        anchor[a] = w->slot != AOI__NONE ? (double)space->hot[w->slot].pos[a] : ((double)w->base_lo[a] + (double)w->base_hi[a]) / 2;
+}
+
 void aoi__look_anchor(struct aoi__look *k)
 {
-    const struct aoi__player *p = k->p;
-    k->one_anchor = p->units.n + (p->viewport != AOI__NONE) == 1;
-    if (!k->one_anchor) return;
-    const struct aoi__watch *w = &k->space->watches.at[p->units.n == 1 ? p->units.at[0].watch : p->viewport];
-    for (uint32_t a = 0; a < k->space->dims; a++)
-        k->anchor[a] = w->slot != AOI__NONE ? (double)k->space->hot[w->slot].pos[a] : ((double)w->base_lo[a] + (double)w->base_hi[a]) / 2;
+    uint32_t watch = aoi__only_watch(k->p);
+    k->one_anchor = watch != AOI__NONE;
+    if (k->one_anchor) aoi__watch_anchor(k->space, &k->space->watches.at[watch], k->anchor);
 }
 
 void aoi__look_tiers(struct aoi__look *k)
@@ -286,6 +289,7 @@ void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player 
     aoi__cover_look(k);
     aoi__cover_reconcile(k);
 }
+
 /* ------------------------------------------------------------------------------------------------------------- the flush */
 
 /* Tells one player what differs. Returns whether work is left for it. */
@@ -374,6 +378,8 @@ void aoi_flush_begin(struct aoi_space *space, struct aoi_flush_info *info)
     space->flush_phase = AOI__FLUSH_PAUSED;
 }
 
+#define AHEAD 6 /* players of which what is to be read is fetched beforehand */
+
 bool aoi_flush_step(struct aoi_space *space, struct aoi_flush_info *info, uint32_t players)
 {
     CHECK(space->flush_phase == AOI__FLUSH_PAUSED);
@@ -384,8 +390,8 @@ bool aoi_flush_step(struct aoi_space *space, struct aoi_flush_info *info, uint32
         if (i < to) {
             if (players-- == 0) break;
             space->flush_at = i + 1;
-            if (i + 6 < space->players.n) aoi__glance_fetch(space, &space->players.at[i + 6], false);
-            if (i + 3 < space->players.n) aoi__glance_fetch(space, &space->players.at[i + 3], true);
+            if (i + AHEAD < space->players.n) aoi__glance_fetch(space, &space->players.at[i + AHEAD], false);
+            if (i + AHEAD / 2 < space->players.n) aoi__glance_fetch(space, &space->players.at[i + AHEAD / 2], true);
             look_at(space, i, info);
         } else if (space->flush_lap) {
             more = false;
