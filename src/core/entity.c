@@ -1,5 +1,4 @@
 /* entity.c: the life of an entity: commands write the new state here and remember the old one for the flush. */
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,13 +66,19 @@ uint32_t aoi__entity_slot(const struct aoi_space *space, uint64_t id)
     return idmap_get(&space->entity_map, id);
 }
 
+/* Whether the owner may change what was found under an id; slot IDMAP_NONE: nothing was. */
+static inline int check_own(const struct aoi_space *space, aoi_owner owner, uint64_t id, uint32_t slot)
+{
+    if (id == 0) return AOI_EINVAL;
+    if (slot == IDMAP_NONE) return AOI_ENOENTITY;
+    return space->own[slot].owner == owner ? AOI_OK : AOI_EOWNER;
+}
+
 /* Finds an entity that the owner may change. */
 static int find_own(const struct aoi_space *space, aoi_owner owner, uint64_t id, uint32_t *slot)
 {
-    if (id == 0) return AOI_EINVAL;
     *slot = idmap_get(&space->entity_map, id);
-    if (*slot == IDMAP_NONE) return AOI_ENOENTITY;
-    return space->own[*slot].owner == owner ? AOI_OK : AOI_EOWNER;
+    return check_own(space, owner, id, *slot);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- owner's list */
@@ -493,11 +498,11 @@ int aoi_entity_add(struct aoi_space *space, aoi_owner owner, enum aoi_add_mode m
     return AOI_OK;
 }
 
-int aoi_entity_move(struct aoi_space *space, aoi_owner owner, uint64_t id, const float pos[3], const uint32_t *extra)
+/* slot: what was found under the id. */
+static inline int move(struct aoi_space *space, aoi_owner owner, uint64_t id, uint32_t slot, const float pos[3], const uint32_t *extra)
 {
-    uint32_t slot;
     float to[3];
-    int err = find_own(space, owner, id, &slot);
+    int err = check_own(space, owner, id, slot);
     if (err == AOI_OK) err = aoi__check_pos(space, pos, to);
     if (err != AOI_OK) return err;
     space->stats.moves++;
@@ -505,24 +510,12 @@ int aoi_entity_move(struct aoi_space *space, aoi_owner owner, uint64_t id, const
     return AOI_OK;
 }
 
+int aoi_entity_move(struct aoi_space *space, aoi_owner owner, uint64_t id, const float pos[3], const uint32_t *extra)
+{
+    return move(space, owner, id, idmap_get(&space->entity_map, id), pos, extra);
+}
+
 #define BATCH 32 /* ids that are looked up together */
-
-/* Whether it is a coordinate that needs no cleaning, and is in no space out of bounds but for the space's own. */
-static inline bool is_plain(float v)
-{
-    return v == 0 ? !signbit(v) : fabsf(v) >= FLT_MIN && fabsf(v) <= AOI_COORD_MAX;
-}
-
-/* A move that is the usual case in every respect; false: it is not, and nothing was done. */
-static inline bool move_plainly(struct aoi_space *space, aoi_owner owner, uint32_t slot, const float pos[3], const uint32_t *extra)
-{
-    if (slot == IDMAP_NONE || space->own[slot].owner != owner || space->large_n > 0 || space->set.bounded) return false;
-    if (!is_plain(pos[0]) || !is_plain(pos[1]) || (space->dims == 3 && !is_plain(pos[2]))) return false;
-    const float to[3] = {pos[0], pos[1], space->dims == 3 ? pos[2] : 0};
-    space->stats.moves++;
-    set_pos(space, slot, to, extra != NULL && space->set.extra ? *extra : space->hot[slot].extra);
-    return true;
-}
 
 size_t aoi_entity_move_many(struct aoi_space *space, aoi_owner owner, size_t n, const uint64_t *id, const float *x, const float *y, const float *z,
                             const uint32_t *extra, void (*fail)(void *ctx, size_t i, int err), void *ctx)
@@ -539,9 +532,7 @@ size_t aoi_entity_move_many(struct aoi_space *space, aoi_owner owner, size_t n, 
         }
         for (size_t k = 0, i = from; k < some; k++, i++) {
             const float pos[3] = {x[i], y[i], z != NULL ? z[i] : 0.0f};
-            const uint32_t *word = extra != NULL ? &extra[i] : NULL;
-            if (move_plainly(space, owner, slot[k], pos, word)) continue;
-            int err = aoi_entity_move(space, owner, id[i], pos, word);
+            int err = move(space, owner, id[i], slot[k], pos, extra != NULL ? &extra[i] : NULL);
             if (err == AOI_OK) continue;
             failed++;
             fail(ctx, i, err);

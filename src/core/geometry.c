@@ -12,7 +12,7 @@ float aoi__clean(float v)
     return fabsf(v) < FLT_MIN ? 0.0f : v;
 }
 
-int aoi__check_pos(const struct aoi_space *space, const float pos[3], float out[3])
+int aoi__check_any_pos(const struct aoi_space *space, const float pos[3], float out[3])
 {
     const struct aoi_settings *set = &space->set;
     float p[3] = {0};

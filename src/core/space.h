@@ -2,6 +2,9 @@
 #ifndef AOI_CORE_SPACE_H
 #define AOI_CORE_SPACE_H
 
+#include <float.h>
+#include <math.h>
+
 #include "base/array.h"
 #include "base/idmap.h"
 #include "core/aoi.h"
@@ -313,7 +316,22 @@ static inline bool aoi__inside(const float *p, const float *lo, const float *hi,
 /* geometry.c */
 float aoi__clean(float v); /* denormals and -0.0 become 0 */
 /* Copies a position, cleaned, z = 0 in 2D. AOI_EINVAL, AOI_EBOUNDS. */
-int aoi__check_pos(const struct aoi_space *space, const float pos[3], float out[3]);
+int aoi__check_any_pos(const struct aoi_space *space, const float pos[3], float out[3]);
+/* Whether a coordinate is one that nothing has to be done about, but for the space's own bounds. */
+static inline bool aoi__is_plain(float v)
+{
+    return v == 0 ? !signbit(v) : fabsf(v) >= FLT_MIN && fabsf(v) <= AOI_COORD_MAX;
+}
+/* The same, for every move: nearly all need no more than a look. */
+static inline int aoi__check_pos(const struct aoi_space *space, const float pos[3], float out[3])
+{
+    if (space->set.bounded || !aoi__is_plain(pos[0]) || !aoi__is_plain(pos[1]) || (space->dims == 3 && !aoi__is_plain(pos[2])))
+        return aoi__check_any_pos(space, pos, out);
+    out[0] = pos[0];
+    out[1] = pos[1];
+    out[2] = space->dims == 3 ? pos[2] : 0;
+    return AOI_OK;
+}
 /* Likewise a box, which may reach past everything. AOI_EINVAL. */
 int aoi__check_box(const struct aoi_space *space, const float min[3], const float max[3], float lo[3], float hi[3]);
 /* Sets the boxes of a unit's watch from its entity, of radius not 0, and the margin; of a viewport's from its base and the margin. */
