@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../core/model.h"
 #include "base/bytes.h"
 #include "fuzz.h"
 #include "server/snapshot_file.h"
@@ -45,11 +46,6 @@ static void put_file(struct fuzz_input *in, struct buf *out)
     buf_clear(&first);
 }
 
-static void take(void *ctx, const void *bytes, size_t len)
-{
-    buf_append(ctx, bytes, len);
-}
-
 static struct aoi_world *load(const struct buf *bytes)
 {
     char why[AOI_LOAD_WHY];
@@ -69,11 +65,11 @@ static void go_on(struct aoi_world *world, const struct sessions *sessions)
         aoi_flush(space, &info);
     }
     aoi_validate(world);
-    aoi_world_save(world, 5000, take, &once);
+    model_save(world, 5000, &once);
     struct aoi_world *again = load(&once);
     CHECK(again != NULL);
     aoi_validate(again);
-    aoi_world_save(again, 5000, take, &twice);
+    model_save(again, 5000, &twice);
     CHECK(buf_len(&once) == buf_len(&twice) && memcmp(buf_data(&once), buf_data(&twice), buf_len(&once)) == 0);
     aoi_world_free(again);
     buf_clear(&once);
