@@ -71,6 +71,7 @@ class Daemon:
         self.nofile = nofile  # limit of open files
         self.memory = memory  # limit of its address space, in bytes
         self.dir = tempfile.TemporaryDirectory(prefix="aoid-e2e-")
+        self.config_file = os.path.join(self.dir.name, "aoid.conf")
         self.config, self.options = config, {"max_lease_ms": 0, **options}  # sessions end with their connections, unless a test is about that
         self.process = self.port = None
 
@@ -78,10 +79,8 @@ class Daemon:
         port_file = os.path.join(self.dir.name, "port")
         args = [PLAIN if self.memory else AOID, "--listen", "127.0.0.1:0", "--port-file", port_file, "--set", "http_listen=none"]
         if self.config is not None:
-            path = os.path.join(self.dir.name, "aoid.conf")
-            with open(path, "w") as f:
-                f.write(self.config)
-            args += ["--config", path]
+            self.write_config()
+            args += ["--config", self.config_file]
         for name, value in self.options.items():
             args += ["--set", "%s=%s" % (name, value)]
         self.errors = open(os.path.join(self.dir.name, "stderr"), "w+b")
@@ -116,6 +115,20 @@ class Daemon:
         for what, limit in ((resource.RLIMIT_NOFILE, self.nofile), (resource.RLIMIT_AS, self.memory)):
             if limit:
                 resource.setrlimit(what, (limit, limit))
+
+    def write_config(self):
+        with open(self.config_file, "w") as f:
+            f.write(self.config)
+
+    def reload(self, config=None):
+        """SIGHUP, with another configuration if one is given. Returns what is logged meanwhile, up to the outcome."""
+        if config is not None:
+            self.config = config
+            self.write_config()
+        seen = len(self.log())
+        self.signal(signal.SIGHUP)
+        eventually(lambda: "event=reload result=" in self.log()[seen:], "it is reloaded")
+        return self.log()[seen:]
 
     def log(self):
         with open(os.path.join(self.dir.name, "stderr"), "rb") as f:

@@ -184,10 +184,7 @@ def what_sighup_changes_is_replayed_as_well():
         config = "[server]\nrecord = %s\n[space 1]\nflush_ms = 0\n" % path
         with Daemon(config=config) as d, Connection(d.port) as c:
             c.ok(1, *[aoi.add(i + 1, i, 0) for i in range(10)], aoi.set_viewport(1, (0, 0), (20, 20)), aoi.flush())
-            with open(os.path.join(d.dir.name, "aoid.conf"), "w") as f:
-                f.write(config + "max_view = 3\n[space 2]\nflush_ms = 0\n")
-            d.signal(signal.SIGHUP)
-            eventually(lambda: "result=done" in d.log(), "it is read anew")
+            assert "result=done" in d.reload(config + "max_view = 3\n[space 2]\nflush_ms = 0\n")
             c.ok(1, aoi.flush())
             c.ok(2, aoi.add(1, 1, 1), aoi.set_viewport(1, (0, 0), (20, 20)), aoi.flush())
             c.ping()
