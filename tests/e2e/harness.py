@@ -150,6 +150,13 @@ class Daemon:
         assert "event=oracle" not in log, "a view was not what brute force gives:\n" + self.tail()
         assert status == 0, "the daemon ended with %d:\n%s" % (status, self.tail())
 
+    def kill(self):
+        """As a crash does. It must not have been in trouble before."""
+        self.process.kill()
+        self.process.wait()
+        self.process.returncode = 0  # which is how this one is to end
+        self.wait()
+
     def stop(self):
         self.signal()
         self.wait()

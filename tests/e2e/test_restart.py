@@ -38,15 +38,6 @@ class Folder:
             f.write(data)
 
 
-def kill(d):
-    """As a crash does."""
-    d.process.kill()
-    d.process.wait()
-    d.process.returncode = 0  # which is how this one is to end
-    log = d.log()
-    assert "ERROR: AddressSanitizer" not in log and "runtime error" not in log, log[-8000:]
-
-
 def drained(d, *connections):
     d.signal()
     for c in connections:
@@ -160,7 +151,7 @@ def after_a_kill_under_load_everybody_resumes_from_the_last_snapshot_and_mirrors
                 eventually(lambda: load(rng, mover, gateway, entities, sent) or d.log().count("result=written") >= 2, "two snapshots")
                 for _ in range(rng.randrange(200)):  # what comes now is lost
                     load(rng, mover, gateway, entities, sent)
-                kill(d)
+                d.kill()
             assert set(folder.names()) <= {"snapshot", "snapshot.new"}
             with folder.daemon(snapshot_s=1) as d, Connection(d.port, resume=mover) as mover2, Connection(d.port, resume=gateway) as gateway2:
                 last = mover2.welcome.last_seq
@@ -178,7 +169,7 @@ def after_a_kill_under_load_everybody_resumes_from_the_last_snapshot_and_mirrors
                 check(mover2, gateway2, entities, players)
                 mover2.ok(S, *[aoi.upsert(id, *at, radius=40 if id <= 30 else 0) for id, at in entities.items()])
                 check(mover2, gateway2, entities, players)
-                kill(d)
+                d.kill()
 
 
 def load(rng, mover, gateway, entities, sent):
@@ -219,7 +210,7 @@ def a_file_that_is_damaged_cut_or_no_snapshot_is_set_aside_and_the_daemon_starts
                 with open(path, "rb") as f:
                     assert f.read() == data, "nothing of it is lost"
                 os.unlink(path)
-                kill(d)
+                d.kill()
         folder.write(whole)
         with folder.daemon() as d, Connection(d.port, resume=gateway) as back:
             assert back.welcome.resumed
@@ -234,7 +225,7 @@ def what_is_only_written_at_the_end_comes_back_once():
             drained(d, mover)
         with folder.daemon() as d, Connection(d.port, resume=mover) as mover:
             assert mover.welcome.resumed and folder.names() == ["snapshot.old"]
-            kill(d)
+            d.kill()
         with folder.daemon() as d, Connection(d.port, resume=mover) as late:
             assert not late.welcome.resumed
             assert late.query(S, stats=pb.StatsQuery()).code == pb.CODE_UNKNOWN_SPACE
