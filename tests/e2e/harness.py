@@ -64,6 +64,14 @@ def eventually(condition, what, seconds=30):
         time.sleep(0.01)
 
 
+def refused_start(*args, status=1):
+    """The daemon must end at once with this status (1: it cannot start so, 2: what it was told is wrong). Returns what it said."""
+    done = subprocess.run([AOID, "--listen", "127.0.0.1:0", "--set", "http_listen=none", *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=60)
+    assert done.returncode == status, (args, done)
+    return done.stdout
+
+
 class Daemon:
     """with Daemon(out_soft_bytes=65536) as d: ... d.port ... Ends it by SIGTERM and looks at how it ended."""
 

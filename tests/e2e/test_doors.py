@@ -10,7 +10,7 @@ import warnings
 
 import aoiclient as aoi
 from aoiclient import Closed, Connection, pb
-from harness import AOID, Daemon, eventually, main, test
+from harness import AOID, Daemon, eventually, main, refused_start, test
 
 S = 1
 ADMIN, WRITER, READER = "0123456789abcdef0123456789abcdef", "1123456789abcdef0123456789abcdef", "2123456789abcdef0123456789abcdef"
@@ -54,17 +54,8 @@ def denied(port, token):
 
 def ended(c):
     """Nothing may follow but the end of the connection."""
-    try:
-        raise AssertionError("not closed, but: %s" % c.next())
-    except Closed:
-        pass
-
-
-def refused_start(*args):
-    """The daemon must end at once with a status that is not 0. Returns what it said."""
-    done = subprocess.run([AOID, "--listen", "127.0.0.1:0", "--set", "http_listen=none", *args], capture_output=True, text=True, timeout=60)
-    assert done.returncode not in (0, -6, -11), (done.returncode, done.stderr)
-    return done.stdout + done.stderr
+    frames = c.frames_until_closed()
+    assert not frames, frames
 
 
 @test
@@ -121,7 +112,7 @@ def a_file_of_tokens_that_is_not_fit_ends_the_start():
             assert why in refused_start("--set", "tokens_file=" + f[name]), name
         os.chmod(f["tokens"], 0o644)
         assert "chmod o-rwx" in refused_start("--set", "tokens_file=" + f["tokens"])
-        assert "anybody could command the daemon" in refused_start("--listen", "0.0.0.0:0")
+        assert "anybody could command the daemon" in refused_start("--listen", "0.0.0.0:0", status=2)
 
 
 @test
@@ -173,7 +164,7 @@ def a_unix_socket_may_be_all_that_is_listened_on():
         finally:
             daemon.terminate()
         assert daemon.wait(60) == 0
-        assert "nobody could connect" in refused_start("--set", "listen=none")
+        assert "nobody could connect" in refused_start("--set", "listen=none", status=2)
 
 
 @test
@@ -360,15 +351,15 @@ def a_slow_reader_by_tls_gets_fewer_deltas_and_the_same_view():
 @test
 def certificates_that_are_not_fit_end_the_start():
     with Certificates() as f:
-        def start(**options):
-            return refused_start(*[word for pair in dict(f.options, **options).items() for word in ("--set", "%s=%s" % pair)])
+        def start(status=1, **options):
+            return refused_start(*[word for pair in dict(f.options, **options).items() for word in ("--set", "%s=%s" % pair)], status=status)
 
         assert "is not the key of the certificate" in start(tls_key=f["client.key"])
         assert "No such file" in start(tls_cert=f["missing"])
         assert f["ca.key"] in start(tls_cert=f["ca.key"])
         assert f["ca.pem"] in start(tls_key=f["ca.pem"])
         assert f["daemon.key"] in start(tls_client_ca=f["daemon.key"])
-        assert "neither does without the other" in start(tls_key="")
+        assert "neither does without the other" in start(tls_key="", status=2)
         f.openssl("ec", "-in", f["daemon.key"], "-aes256", "-passout", "pass:secret", "-out", f["locked.key"])
         assert f["locked.key"] in start(tls_key=f["locked.key"])  # and it does not ask the terminal
         os.chmod(f["daemon.key"], 0o644)

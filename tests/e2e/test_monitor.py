@@ -7,7 +7,7 @@ import time
 
 import aoiclient as aoi
 from aoiclient import Connection, pb
-from harness import Daemon, eventually, main, seeded, test
+from harness import Daemon, eventually, main, refused_start, seeded, test
 
 S = 5
 
@@ -219,15 +219,10 @@ def garbage_is_no_request():
 
 @test
 def an_address_that_cannot_be_is_refused_in_plain_words_and_none_is_fine():
-    import subprocess
-    from harness import AOID
     with monitored() as d:
-        ended = subprocess.run([AOID, "--listen", "127.0.0.1:0", "--set", "http_listen=127.0.0.1:%d" % http_port(d)], stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
-        assert ended.returncode == 1 and b"choose another one" in ended.stdout, ended
-    ended = subprocess.run([AOID, "--listen", "127.0.0.1:0", "--set", "http_listen=192.0.2.1:2644"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT, timeout=60)  # an address that nobody has
-    assert ended.returncode == 1 and b"http_listen = 192.0.2.1:2644: cannot listen: Cannot assign requested address" in ended.stdout, ended
+        assert "choose another one" in refused_start("--set", "http_listen=127.0.0.1:%d" % http_port(d))
+    text = refused_start("--set", "http_listen=192.0.2.1:2644")  # an address that nobody has
+    assert "http_listen = 192.0.2.1:2644: cannot listen: Cannot assign requested address" in text, text
     with Daemon() as d:
         assert "event=http" not in d.log()
 
