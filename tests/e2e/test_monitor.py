@@ -7,9 +7,8 @@ import time
 
 import aoiclient as aoi
 from aoiclient import Connection, pb
+from bystander import S, fill_up
 from harness import Daemon, eventually, main, refused_start, seeded, test
-
-S = 5
 
 
 def monitored(**options):
@@ -131,11 +130,8 @@ def spaces_are_listed_as_json_in_pages():
 @test
 def it_is_not_ready_while_it_drains():
     with monitored(drain_timeout_ms=60000, out_soft_bytes=1 << 20) as d, Connection(d.port) as mover, Connection(d.port, rcvbuf=4096) as stalled:
-        port, n = http_port(d), 5000
-        mover.ok(S, aoi.create_space(flush_ms=500), aoi.add(1, 0, 0, radius=100000), *[aoi.add(2 + i, i, 0) for i in range(n)])
-        stalled.ok(S, aoi.subscribe(1, 1))
-        while not mover.query(S, stats=pb.StatsQuery()).skipped:
-            mover.ok(S, aoi.move(*[(2 + i, i, mover.seq) for i in range(n)]), aoi.flush())
+        port = http_port(d)
+        fill_up(mover, stalled)
         d.signal()
         mover.wait("draining")
         status, _, text = get(port, "/readyz")
