@@ -143,6 +143,16 @@ def it_is_not_ready_while_it_drains():
         d.wait()
 
 
+def one_too_many(port, idle):
+    """Of these connections all but the first 20 are turned away at once; then they are closed."""
+    for s in idle[20:]:
+        s.settimeout(30)
+        assert s.recv(1) == b"", "one too many is turned away at once"
+    for s in idle:
+        s.close()
+    eventually(lambda: serves(port), "there is room again")
+
+
 @test
 def many_silent_or_slow_http_clients_hold_up_nobody():
     with monitored() as d, Connection(d.port) as c:
@@ -150,12 +160,7 @@ def many_silent_or_slow_http_clients_hold_up_nobody():
         idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]
         idle[0].sendall(b"GET /met")
         c.ping()
-        for s in idle[20:]:
-            s.settimeout(30)
-            assert s.recv(1) == b"", "one too many is turned away at once"
-        for s in idle:
-            s.close()
-        eventually(lambda: serves(port), "there is room again")
+        one_too_many(port, idle)
         silent = socket.create_connection(("127.0.0.1", port))  # still there when the daemon ends
         silent.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n")
         d.stop()
@@ -194,13 +199,7 @@ def neither_http2_nor_websockets_nor_noise_change_how_many_clients_there_may_be(
                 request[rng.randrange(len(request))] = rng.randrange(256)
             offer(port, bytes(request))
         assert get(port, "/healthz")[0] == 200
-        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
-        for s in idle[20:]:
-            s.settimeout(30)
-            assert s.recv(1) == b"", "one too many is turned away, as before"
-        for s in idle:
-            s.close()
-        eventually(lambda: serves(port), "there is room again")
+        one_too_many(port, [socket.create_connection(("127.0.0.1", port)) for _ in range(40)])
 
 
 @test
