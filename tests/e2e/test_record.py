@@ -118,13 +118,10 @@ def sessions_that_break_and_come_back_are_replayed_as_well():
             watcher.ok(1, aoi.set_viewport(1, (0, 0), (10, 10)))
             a = Connection(d.port)
             a.ok(1, aoi.add(1, 5, 5, radius=10), aoi.subscribe(7, 1))
-            welcome = a.welcome
             a.reset()
             watcher.ok(1, aoi.add(2, 6, 6), aoi.flush())
-            with Connection(d.port, hello=False) as b:
-                reply = b.call(hello=pb.Hello(protocol_version=1, resume_session=welcome.session, resume_token=welcome.resume_token))
-                assert reply.welcome.resumed
-                b.seq = max(b.seq, 100)
+            with Connection(d.port, resume=a) as b:
+                assert b.welcome.resumed
                 b.ok(1, aoi.move((1, 4, 4)), aoi.flush())
                 b.ping()
                 assert set(b.view(1, 7)) == {2}
@@ -135,21 +132,22 @@ def sessions_that_break_and_come_back_are_replayed_as_well():
 
 @test
 def aoictl_replays_it_to_another_daemon_which_tells_its_players_the_same():
+    def played_to(d, path):
+        return subprocess.run([os.path.join(os.path.dirname(AOID), "aoictl"), "--address", "127.0.0.1:%d" % d.port, "replay", path, "--speed", "1000"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
+
     rng = seeded("run")
-    aoictl = os.path.join(os.path.dirname(AOID), "aoictl")
     with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
         first, second = os.path.join(dir, "first"), os.path.join(dir, "second")
         a_run(first, rng, timed=False)
         with Daemon(record=second) as d:
-            p = subprocess.run([aoictl, "--address", "127.0.0.1:%d" % d.port, "replay", first, "--speed", "1000"], stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
+            p = played_to(d, first)
             assert p.returncode == 0 and b"sessions 2 " in p.stdout, p
         assert replayed(second)[2] == replayed(first)[2]
         with open(first, "r+b") as f:
             f.truncate(os.path.getsize(first) - 3)
         with Daemon() as d:
-            p = subprocess.run([aoictl, "--address", "127.0.0.1:%d" % d.port, "replay", first, "--speed", "1000"], stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
+            p = played_to(d, first)
             assert p.returncode == 1 and b"is cut off within an entry" in p.stderr, p
 
 
