@@ -109,7 +109,7 @@ static int apply(struct server *server, struct config *fresh, char *err)
     server_fit_open_files(fresh);
     config_take(&whole, fresh, changed, restart);
     if (config_check(&whole, err) != 0 || check_spaces(server, fresh, err) != 0 || doors_load(&doors, fresh, err) != 0) return -1;
-    config_take(server->config, fresh, changed, restart);
+    *server->config = whole;
     take_spaces(server, fresh);
     server_set_doors(server, &doors);
     server_set_limits(server);
