@@ -188,24 +188,44 @@ static int parse_ids(const struct option *option, const char *text, void *field,
     return 0;
 }
 
+static const char *const indexes[] = {[AOI_INDEX_GRID] = "grid", [AOI_INDEX_CROSSLIST] = "crosslist"};
+static const char *const shapes[] = {[AOI_SHAPE_BOX] = "box", [AOI_SHAPE_SPHERE] = "sphere", [AOI_SHAPE_CELLS] = "cells"};
+
+/* Which of the n names it is, of which the first, at 0, is none; 0: none of them. */
+static uint32_t which(const char *name, const char *const *names, size_t n)
+{
+    for (uint32_t i = 1; i < n; i++)
+        if (strcmp(name, names[i]) == 0) return i;
+    return 0;
+}
+
+const char *config_index_name(uint32_t index)
+{
+    return indexes[index];
+}
+
+const char *config_shape_name(uint32_t shape)
+{
+    return shapes[shape];
+}
+
+uint32_t config_index_of(const char *name)
+{
+    return which(name, indexes, sizeof indexes / sizeof *indexes);
+}
+
 static int parse_index(const struct option *option, const char *text, void *field, char *err)
 {
     (void)option;
-    if (strcmp(text, "grid") != 0 && strcmp(text, "crosslist") != 0) return fail(err, "must be grid or crosslist");
-    *(uint32_t *)field = strcmp(text, "grid") == 0 ? AOI_INDEX_GRID : AOI_INDEX_CROSSLIST;
-    return 0;
+    *(uint32_t *)field = config_index_of(text);
+    return *(uint32_t *)field != 0 ? 0 : fail(err, "must be grid or crosslist");
 }
 
 static int parse_shape(const struct option *option, const char *text, void *field, char *err)
 {
     (void)option;
-    static const char *const names[] = {"", "box", "sphere", "cells"}; /* by enum aoi_shape */
-    for (uint32_t i = 1; i < 4; i++) {
-        if (strcmp(text, names[i]) != 0) continue;
-        *(uint32_t *)field = i;
-        return 0;
-    }
-    return fail(err, "must be box, sphere or cells");
+    *(uint32_t *)field = which(text, shapes, sizeof shapes / sizeof *shapes);
+    return *(uint32_t *)field != 0 ? 0 : fail(err, "must be box, sphere or cells");
 }
 
 /* "none", or the lower corner and then the upper corner: four numbers, or six with z. */

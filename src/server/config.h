@@ -75,6 +75,11 @@ void config_take(struct config *running, const struct config *fresh, char change
 
 void config_take_spaces(struct config *running, struct config *fresh); /* fresh's become running's */
 
+/* Names in the configuration of an enum aoi_index and an enum aoi_shape, which must be one. */
+const char *config_index_name(uint32_t index);
+const char *config_shape_name(uint32_t shape);
+uint32_t config_index_of(const char *name); /* 0: there is no such index */
+
 /* Whether an address, of either family, can only be reached from this machine. */
 bool config_is_loopback(const struct sockaddr_storage *address);
 

@@ -43,14 +43,13 @@ static int page_ready(void *ctx, uint64_t after, struct buf *body)
 /* Ids are strings, as in protobuf's JSON: they have 64 bits, and many readers of JSON have doubles. */
 static void put_space(struct buf *out, const struct server *server, struct aoi_space *space)
 {
-    static const char *const indexes[] = {"", "grid", "crosslist"}, *const shapes[] = {"", "box", "sphere", "cells"};
     const struct aoi_settings *set = aoi_space_settings(space);
     struct aoi_stats stats = {0};
     aoi_space_stats(space, &stats);
     buf_printf(out,
                "{\"id\":\"%llu\",\"owner_session\":\"%llu\",\"dimensions\":%u,\"index\":\"%s\",\"shape\":\"%s\",\"cell_size\":%.17g,\"flush_ms\":%u,",
                (unsigned long long)aoi_space_id(space), (unsigned long long)sessions_id_of_owner(&server->sessions, aoi_space_owner(space)),
-               set->dimensions, indexes[set->index], shapes[set->shape], set->cell_size, set->flush_ms);
+               set->dimensions, config_index_name(set->index), config_shape_name(set->shape), set->cell_size, set->flush_ms);
     buf_printf(out, "\"entities\":%llu,\"players\":%llu,\"pairs\":%llu,\"flushes\":%llu,\"skipped\":%llu,\"memory_bytes\":%llu}",
                (unsigned long long)stats.entities, (unsigned long long)stats.players, (unsigned long long)stats.pairs,
                (unsigned long long)stats.flushes, (unsigned long long)stats.skipped, (unsigned long long)stats.memory_bytes);
