@@ -296,19 +296,12 @@ static int address_of(const char *text, struct sockaddr_storage *out, char *err)
     return 0;
 }
 
-static int parse_listen(const struct option *option, const char *text, void *field, char *err)
+static int parse_address(const struct option *option, const char *text, void *field, char *err)
 {
-    struct config *config = (struct config *)(void *)((char *)field - option->offset);
-    if (address_of(text, &config->address, err) != 0) return -1;
-    snprintf(config->listen, sizeof config->listen, "%s", text);
-    return 0;
-}
-
-static int parse_http_listen(const struct option *option, const char *text, void *field, char *err)
-{
-    struct config *config = (struct config *)(void *)((char *)field - option->offset);
-    if (address_of(text, &config->http_address, err) != 0) return -1;
-    snprintf(config->http_listen, sizeof config->http_listen, "%s", text);
+    (void)option;
+    struct config_address *address = field;
+    if (address_of(text, &address->socket, err) != 0) return -1;
+    snprintf(address->text, sizeof address->text, "%s", text);
     return 0;
 }
 
@@ -318,7 +311,7 @@ static int parse_http_listen(const struct option *option, const char *text, void
 #define SPACE_AT(field) offsetof(struct config_space, field), sizeof(((struct config_space *)NULL)->field)
 
 static const struct option options[] = {
-    {"server", "listen", parse_listen, AT(listen), "127.0.0.1:2643", 0, 0,
+    {"server", "listen", parse_address, AT(listen), "127.0.0.1:2643", 0, 0,
      "Address and port; port 0: the kernel chooses one. Without tokens_file only a loopback address is taken. none: no TCP."},
     {"server", "unix_socket", parse_path, AT(unix_socket), "", 0, 0, "Path of a Unix socket to listen on as well. None: no such socket."},
     {"server", "unix_mode", parse_mode, AT(unix_mode), "0660", 0, 0777, "Who may open the socket: its mode, in octal."},
@@ -329,7 +322,7 @@ static const struct option options[] = {
     {"server", "tls_cert", parse_path, AT(tls_cert), "", 0, 0, "The daemon's certificate and its chain, in PEM: TCP connections speak TLS then."},
     {"server", "tls_key", parse_path, AT(tls_key), "", 0, 0, "Its private key, in PEM, without a passphrase."},
     {"server", "tls_client_ca", parse_path, AT(tls_client_ca), "", 0, 0, "Clients must have a certificate of one of these authorities, in PEM."},
-    {"server", "http_listen", parse_http_listen, AT(http_listen), "127.0.0.1:2644", 0, 0,
+    {"server", "http_listen", parse_address, AT(http_listen), "127.0.0.1:2644", 0, 0,
      "Address and port of the pages for monitoring: /metrics, /healthz, /readyz, /spaces. none: no HTTP."},
     {"server", "oracle_players", parse_count, AT(oracle_players), "1", 0, 1000,
      "Views compared with brute force after each flush, as far as 1 % of the time allows; 0: none."},
@@ -627,13 +620,14 @@ static int check_space(struct config *config, uint32_t i, char *err)
 
 int config_check(struct config *config, char *err)
 {
-    if (config->address.ss_family == 0 && config->unix_socket[0] == '\0') return fail(err, "listen = none, and no unix_socket: nobody could connect");
+    if (config->listen.socket.ss_family == 0 && config->unix_socket[0] == '\0')
+        return fail(err, "listen = none, and no unix_socket: nobody could connect");
     if (strlen(config->unix_socket) >= CONFIG_SOCKET_MAX) return fail(err, "unix_socket is longer than %d bytes", CONFIG_SOCKET_MAX - 1);
-    if (config->address.ss_family != 0 && !config_is_loopback(&config->address) && config->tokens_file[0] == '\0')
+    if (config->listen.socket.ss_family != 0 && !config_is_loopback(&config->listen.socket) && config->tokens_file[0] == '\0')
         return fail(err,
                     "listen = %s: this address can be reached from other machines, and without tokens anybody could command the daemon from there. "
                     "Set tokens_file (see the README about security), or listen on 127.0.0.1 or [::1].",
-                    config->listen);
+                    config->listen.text);
     if ((config->tls_cert[0] == '\0') != (config->tls_key[0] == '\0')) return fail(err, "tls_cert and tls_key: neither does without the other");
     if (config->tls_client_ca[0] != '\0' && config->tls_cert[0] == '\0') return fail(err, "tls_client_ca does nothing without tls_cert and tls_key");
     if (config->snapshot_s > 0 && config->snapshot[0] == '\0') return fail(err, "snapshot_s = %u: into which file? Set snapshot", config->snapshot_s);

@@ -18,6 +18,12 @@ struct config_ids {
     uint32_t n, id[CONFIG_IDS_MAX];
 };
 
+/* Where something listens. */
+struct config_address {
+    char text[64];                  /* as given */
+    struct sockaddr_storage socket; /* family 0: none */
+};
+
 /* A space that is there from the start. */
 struct config_space {
     char label[64]; /* what stands behind "space" in its section's name */
@@ -30,20 +36,17 @@ struct config_space {
 
 struct config {
     /* [server] */
-    char listen[64];                   /* as given */
-    struct sockaddr_storage address;   /* family 0: none */
+    struct config_address listen, http_listen;
     char unix_socket[CONFIG_PATH_MAX]; /* "": none */
     uint32_t unix_mode;
     struct config_ids unix_allow_uids, unix_allow_gids; /* both empty: whoever can open the socket */
     char tokens_file[CONFIG_PATH_MAX];                  /* "": none, as with those below */
     char tls_cert[CONFIG_PATH_MAX], tls_key[CONFIG_PATH_MAX], tls_client_ca[CONFIG_PATH_MAX];
-    char http_listen[64];                 /* as given */
-    struct sockaddr_storage http_address; /* family 0: none */
-    char record[CONFIG_PATH_MAX];         /* "": nothing is recorded */
-    char snapshot[CONFIG_PATH_MAX];       /* "": what there is ends with the daemon */
-    uint32_t snapshot_s;                  /* 0: only at the end */
-    uint32_t log_level;                   /* enum log_level */
-    uint32_t oracle_players;              /* checked after each flush */
+    char record[CONFIG_PATH_MAX];   /* "": nothing is recorded */
+    char snapshot[CONFIG_PATH_MAX]; /* "": what there is ends with the daemon */
+    uint32_t snapshot_s;            /* 0: only at the end */
+    uint32_t log_level;             /* enum log_level */
+    uint32_t oracle_players;        /* checked after each flush */
     uint32_t hello_timeout_ms, frame_timeout_ms, idle_timeout_ms, drain_timeout_ms;
     /* [limits] */
     uint64_t max_memory_bytes; /* 0: no limit */

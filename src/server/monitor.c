@@ -89,11 +89,11 @@ static void on_finish(void *ctx)
 
 int monitor_start(struct monitor *monitor, struct server *server, char *err)
 {
-    const char *text = server->config->http_listen, *why;
+    const char *text = server->config->http_listen.text, *why;
     int port;
     *monitor = (struct monitor){.server = server};
-    if (server->config->http_address.ss_family == 0) return 0;
-    monitor->http = http_new(server->loop, &server->config->http_address, pages, monitor, &port, &why);
+    if (server->config->http_listen.socket.ss_family == 0) return 0;
+    monitor->http = http_new(server->loop, &server->config->http_listen.socket, pages, monitor, &port, &why);
     if (monitor->http == NULL) {
         snprintf(err, CONFIG_ERROR_MAX, "http_listen = %s: cannot listen: %s", text, why);
         return -1;
@@ -101,7 +101,7 @@ int monitor_start(struct monitor *monitor, struct server *server, char *err)
     server->on_finish = on_finish;
     server->on_finish_ctx = monitor;
     log_info("http", "address=%.*s:%d", (int)(strrchr(text, ':') - text), text, port);
-    if (!config_is_loopback(&server->config->http_address))
+    if (!config_is_loopback(&server->config->http_listen.socket))
         log_warn("http", "address=%s why=\"anybody who reaches this address can read what the daemon counts\"", text);
     return 0;
 }
