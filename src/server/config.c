@@ -605,14 +605,20 @@ bool config_is_loopback(const struct sockaddr_storage *address)
     return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
 }
 
+const struct config_space *config_space_of(const struct config *config, uint64_t id)
+{
+    for (uint32_t i = 0; i < config->spaces.n; i++)
+        if (config->spaces.at[i].id == id) return &config->spaces.at[i];
+    return NULL;
+}
+
 static int check_space(struct config *config, uint32_t i, char *err)
 {
     struct config_space *space = &config->spaces.at[i];
     const char *why = NULL;
     if (space->id == 0) why = "needs an id, `id = 1` for example";
     if (why == NULL && aoi_settings_check(&space->settings, &why) == AOI_OK) why = NULL;
-    for (uint32_t k = 0; k < i && why == NULL; k++)
-        if (config->spaces.at[k].id == space->id) why = "another space has the same id";
+    if (why == NULL && config_space_of(config, space->id) != space) why = "another space has the same id";
     if (why == NULL) return 0;
     if (space->path == NULL) return fail(err, "space %s: %s", space->label, why);
     return fail(err, "%.200s:%d: [space %s]: %s", space->path, space->line, space->label, why);

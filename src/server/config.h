@@ -68,7 +68,8 @@ int config_load(struct config *config, const char *path, char *err);
 int config_read(struct config *config, FILE *file, const char *path, char *err);
 /* One "name=value"; the name may be preceded by its section and a dot ("limits.query_page", "space.7.flush_ms"). 0, or -1 with err. */
 int config_set(struct config *config, const char *assignment, char *err);
-struct aoi_limits config_limits(const struct config *config); /* for the core */
+struct aoi_limits config_limits(const struct config *config);                         /* for the core */
+const struct config_space *config_space_of(const struct config *config, uint64_t id); /* NULL: it has none of this id */
 /* What only holds between options; to be called when all are set. 0, or -1 with err. */
 int config_check(struct config *config, char *err);
 

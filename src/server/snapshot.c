@@ -53,15 +53,12 @@ static int check_writable(const char *path, char *err)
 /* The settings of now, of a space of the configuration. */
 static bool configured(void *ctx, uint64_t space, struct aoi_settings *settings)
 {
-    const struct config *config = ctx;
-    for (uint32_t i = 0; i < config->spaces.n; i++) {
-        if (config->spaces.at[i].id != space) continue;
-        if (!reload_same_settings(settings, &config->spaces.at[i].settings))
-            log_info("snapshot", "space=%llu settings=configuration why=\"they differ from those in the snapshot\"", (unsigned long long)space);
-        *settings = config->spaces.at[i].settings;
-        return true;
-    }
-    return false;
+    const struct config_space *configured = config_space_of(ctx, space);
+    if (configured == NULL) return false;
+    if (!reload_same_settings(settings, &configured->settings))
+        log_info("snapshot", "space=%llu settings=configuration why=\"they differ from those in the snapshot\"", (unsigned long long)space);
+    *settings = configured->settings;
+    return true;
 }
 
 static int set_aside(const char *path, const char *why, char *err)
