@@ -103,7 +103,7 @@ int listener_tcp(union stream *listener, uv_loop_t *loop, const struct config *c
         return cannot(config->listen.text, status,
                       status == UV_EADDRINUSE ? "; another aoid or program has this port: end it, or choose another one with --listen" : "", err);
     *port = address_text(&address, text);
-    if (!config_is_loopback(&config->listen.socket) && config->tls_cert[0] == '\0')
+    if (!config_is_loopback(&address) && config->tls_cert[0] == '\0')
         log_warn("listening", "address=%s why=\"tokens and all else cross the network in the clear, for there is no tls_cert\"", text);
     log_info("listening", "address=%s spaces=%u max_connections=%u", text, config->spaces.n, config->max_connections);
     return 0;

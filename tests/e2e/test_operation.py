@@ -222,6 +222,22 @@ def what_is_passed_on_and_cannot_be_used_is_refused_in_plain_words():
             p.stderr.close()
 
 
+@test
+def that_all_crosses_the_network_in_the_clear_is_said_by_the_address_that_is_listened_on():
+    with tempfile.NamedTemporaryFile("w", prefix="aoid-e2e-") as f:
+        os.chmod(f.name, 0o600)
+        f.write("zone writer aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n")
+        f.flush()
+        for host, listen, warned in (("0.0.0.0", "127.0.0.1:0", True), ("127.0.0.1", "0.0.0.0:0", False)):  # what is passed on counts
+            with listening(socket.AF_INET, (host, 0)) as passed:
+                script = "exec 3<&%d; export LISTEN_PID=$$ LISTEN_FDS=1;" % passed.fileno()
+                args = ["--listen", listen, "--set", "tokens_file=" + f.name]
+                with started(pass_fds=[passed.fileno()], prefix=script, args=args, stderr=subprocess.PIPE) as p:
+                    line = p.stderr.readline().decode()
+                    assert "event=listening address=%s:" % host in line and ("in the clear" in line) == warned, line
+                    p.stderr.close()
+
+
 # ---------------------------------------------------------------------------------------------------------------- standard error
 
 @test
