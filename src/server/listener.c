@@ -26,10 +26,7 @@ static int address_text(const struct sockaddr_storage *address, char out[PEER_TE
     bool v6 = address->ss_family == AF_INET6;
     int port = ntohs(v6 ? ((const struct sockaddr_in6 *)address)->sin6_port : ((const struct sockaddr_in *)address)->sin_port);
     char host[48] = "";
-    if (v6)
-        uv_ip6_name((const struct sockaddr_in6 *)address, host, sizeof host);
-    else
-        uv_ip4_name((const struct sockaddr_in *)address, host, sizeof host);
+    uv_ip_name((const struct sockaddr *)address, host, sizeof host);
     snprintf(out, PEER_TEXT, v6 ? "[%s]:%d" : "%s:%d", host, port);
     return port;
 }
