@@ -26,7 +26,6 @@ static size_t refused;
 
 static struct libaoi *connect_resuming(uint32_t lease_ms)
 {
-    char error[400];
     const struct libaoi_options options = {.address = rig.daemon.address,
                                            .client_name = "comes back",
                                            .timeout_ms = TIMEOUT_MS,
@@ -35,9 +34,7 @@ static struct libaoi *connect_resuming(uint32_t lease_ms)
                                            .resume = true,
                                            .handlers = {.ctx = &refused, .ack = count_refusals}};
     refused = 0;
-    struct libaoi *c = libaoi_connect(&options, error, sizeof error);
-    if (!c) fail_msg("%s", error);
-    return c;
+    return connect_or_fail(&options);
 }
 
 /* A process that adds 100 entities and then lives until it is killed. */
@@ -175,9 +172,7 @@ CASE(what_was_sent_while_there_was_no_connection_goes_out_with_the_resume)
 
 CASE(a_resume_without_the_option_is_an_error_and_changes_nothing)
 {
-    char error[400];
-    struct libaoi *c = libaoi_connect(&(struct libaoi_options){.address = rig.daemon.address, .timeout_ms = TIMEOUT_MS}, error, sizeof error);
-    assert_non_null(c);
+    struct libaoi *c = connect_or_fail(&(struct libaoi_options){.address = rig.daemon.address, .timeout_ms = TIMEOUT_MS});
     assert_int_equal(libaoi_resume(c, 100), LIBAOI_EINVAL);
     assert_int_equal(libaoi_wait(c, libaoi_ping(c, 1), TIMEOUT_MS), 0);
     libaoi_close(c);

@@ -73,11 +73,8 @@ static uint64_t first_after(const struct bystander *b, uint64_t time_us)
 
 static struct libaoi *connect_with(struct libaoi_handlers handlers, bool mirror)
 {
-    char error[300];
     const struct libaoi_options options = {.address = rig.daemon.address, .client_name = "slices", .mirror = mirror, .handlers = handlers};
-    struct libaoi *c = libaoi_connect(&options, error, sizeof error);
-    if (c == NULL) fail_msg("%s", error);
-    return c;
+    return connect_or_fail(&options);
 }
 
 /* Everything sent has been answered, and what the daemon had to say to this connection has come. */
