@@ -70,6 +70,12 @@ static void sleep_ms(int ms)
     usleep((unsigned)ms * 1000);
 }
 
+/* Waits until at most n are left. Not for ever: whoever needs it looks again. */
+static void await_entities(uint64_t n)
+{
+    for (int i = 0; i < 4000 && entities() > n; i++) sleep_ms(5);
+}
+
 CASE(what_a_killed_game_server_had_leaves_when_its_lease_is_over)
 {
     pid_t pid = start_server();
@@ -83,7 +89,7 @@ CASE(what_a_killed_game_server_had_leaves_when_its_lease_is_over)
         flush(mover, SPACE, eye);
         assert_int_equal(libaoi_view(eye->c, SPACE, P)->leaves, 0);
     }
-    for (int i = 0; i < 4000 && entities() > 2; i++) sleep_ms(5);
+    await_entities(2);
     flush(mover, SPACE, eye);
     assert_int_equal(libaoi_view(eye->c, SPACE, P)->leaves, 100);
     assert_true(entities() <= 2);
@@ -134,7 +140,7 @@ CASE(a_session_whose_lease_is_over_is_told_that_it_is_a_new_one)
     assert_int_equal(libaoi_wait(c, libaoi_ping(c, 1), TIMEOUT_MS), 0);
     assert_int_equal(libaoi_view(c, SPACE, 7)->n, 2);
     shutdown(libaoi_fd(c), SHUT_RDWR);
-    for (int i = 0; i < 4000 && entities() > 2; i++) sleep_ms(5);
+    await_entities(2);
     assert_int_equal(libaoi_resume(c, TIMEOUT_MS), 0);
     assert_true(libaoi_welcome(c)->session != session);
     assert_null(libaoi_view(c, SPACE, 7));
@@ -165,7 +171,7 @@ CASE(what_was_sent_while_there_was_no_connection_goes_out_with_the_resume)
     assert_int_equal(refused, 0);
     assert_int_equal(entities(), 21);
     libaoi_close(c); /* says Bye */
-    for (int i = 0; i < 4000 && entities() > 1; i++) sleep_ms(5);
+    await_entities(1);
     assert_int_equal(entities(), 1);
     assert_false(rig_logged(&rig, "lease_end"));
 }
