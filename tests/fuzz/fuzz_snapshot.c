@@ -33,9 +33,7 @@ static void put_section(struct buf *out, uint32_t number, const void *bytes, siz
 static void put_file(struct fuzz_input *in, struct buf *out)
 {
     struct buf first = {0};
-    size_t len = fuzz_byte(in);
-    len += (size_t)fuzz_byte(in) << 8;
-    if (len > in->left) len = in->left;
+    size_t len = fuzz_length(in);
     buf_append(out, "aoidsnap", 8);
     bytes_put(out, SNAPSHOT_FILE_VERSION, 4);
     bytes_put(&first, 1000000, 8); /* the time, and the last session's id */
