@@ -12,12 +12,22 @@ void idmap_clear(struct idmap *m)
     *m = (struct idmap){0};
 }
 
-/* Index of the key, or of the free place where it would go. The map is never full. */
-static uint32_t find(const struct idmap *m, uint64_t key)
+/* Where the key is looked for first. */
+static uint32_t home_of(const struct idmap *m, uint64_t key)
 {
-    uint32_t i = (uint32_t)idmap_hash(key ^ m->salt) & m->mask;
+    return (uint32_t)idmap_hash(key ^ m->salt) & m->mask;
+}
+
+/* Index of the key, looked for from i on, or of the free place where it would go. The map is never full. */
+static uint32_t find_from(const struct idmap *m, uint32_t i, uint64_t key)
+{
     while (m->key[i] != 0 && m->key[i] != key) i = (i + 1) & m->mask;
     return i;
+}
+
+static uint32_t find(const struct idmap *m, uint64_t key)
+{
+    return find_from(m, home_of(m, key), key);
 }
 
 static void resize(struct idmap *m, uint32_t cap)
@@ -53,18 +63,13 @@ void idmap_get_many(const struct idmap *m, const uint64_t *key, size_t n, uint32
         return;
     }
     for (size_t k = 0; k < n; k++) { /* where each is to be looked for, fetched while the next is reckoned */
-        value[k] = (uint32_t)idmap_hash(key[k] ^ m->salt) & m->mask;
+        value[k] = home_of(m, key[k]);
         __builtin_prefetch(m->key + value[k]);
         __builtin_prefetch(m->value + value[k]);
     }
     for (size_t k = 0; k < n; k++) {
-        uint32_t i = value[k];
-        if (key[k] == 0) {
-            value[k] = IDMAP_NONE;
-            continue;
-        }
-        while (m->key[i] != 0 && m->key[i] != key[k]) i = (i + 1) & m->mask;
-        value[k] = m->key[i] == key[k] ? m->value[i] : IDMAP_NONE;
+        uint32_t i = find_from(m, value[k], key[k]);
+        value[k] = key[k] != 0 && m->key[i] == key[k] ? m->value[i] : IDMAP_NONE;
     }
 }
 
@@ -93,7 +98,7 @@ uint32_t idmap_remove(struct idmap *m, uint64_t key)
     m->n--;
     /* shift back what follows in the run and may stand here: its home is not in (i, j] */
     for (uint32_t j = (i + 1) & m->mask; m->key[j] != 0; j = (j + 1) & m->mask) {
-        uint32_t home = (uint32_t)idmap_hash(m->key[j] ^ m->salt) & m->mask;
+        uint32_t home = home_of(m, m->key[j]);
         if (((j - home) & m->mask) < ((j - i) & m->mask)) continue;
         m->key[i] = m->key[j];
         m->value[i] = m->value[j];

@@ -128,7 +128,7 @@ static uint64_t check_entities(struct aoi_oracle *oracle, const struct rules *r,
 static void check_player(struct aoi_oracle *oracle, const struct aoi_space *space, uint32_t player, uint64_t budget, struct aoi_oracle_result *out)
 {
     const struct aoi__player *p = &space->players.at[player];
-    uint32_t max_view = p->set.max_view != 0 ? p->set.max_view : space->set.max_view;
+    uint32_t max_view = aoi__own_or(p->set.max_view, space->set.max_view);
     bool waits = space->dirty.at[player / 64] >> player % 64 & 1;
     struct rules r = {.space = space, .p = p, .oracle = oracle};
     if (p->skipped || p->full || p->away) {

@@ -3,7 +3,6 @@
 
 #include <getopt.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "server/version.h"
 
@@ -57,7 +56,7 @@ static int override(int flag, const char *value, struct args *args, struct confi
         return -1;
     case REPLAY: args->replay = value; return 0;
     case INDEX:
-        args->replay_index = strcmp(value, "grid") == 0 ? AOI_INDEX_GRID : strcmp(value, "crosslist") == 0 ? AOI_INDEX_CROSSLIST : 0;
+        args->replay_index = config_index_of(value);
         if (args->replay_index != 0) return 0;
         snprintf(err, CONFIG_ERROR_MAX, "--index %.100s: must be grid or crosslist", value);
         return -1;

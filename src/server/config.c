@@ -188,24 +188,44 @@ static int parse_ids(const struct option *option, const char *text, void *field,
     return 0;
 }
 
+static const char *const indexes[] = {[AOI_INDEX_GRID] = "grid", [AOI_INDEX_CROSSLIST] = "crosslist"};
+static const char *const shapes[] = {[AOI_SHAPE_BOX] = "box", [AOI_SHAPE_SPHERE] = "sphere", [AOI_SHAPE_CELLS] = "cells"};
+
+/* Which of the n names it is, of which the first, at 0, is none; 0: none of them. */
+static uint32_t which(const char *name, const char *const *names, size_t n)
+{
+    for (uint32_t i = 1; i < n; i++)
+        if (strcmp(name, names[i]) == 0) return i;
+    return 0;
+}
+
+const char *config_index_name(uint32_t index)
+{
+    return indexes[index];
+}
+
+const char *config_shape_name(uint32_t shape)
+{
+    return shapes[shape];
+}
+
+uint32_t config_index_of(const char *name)
+{
+    return which(name, indexes, sizeof indexes / sizeof *indexes);
+}
+
 static int parse_index(const struct option *option, const char *text, void *field, char *err)
 {
     (void)option;
-    if (strcmp(text, "grid") != 0 && strcmp(text, "crosslist") != 0) return fail(err, "must be grid or crosslist");
-    *(uint32_t *)field = strcmp(text, "grid") == 0 ? AOI_INDEX_GRID : AOI_INDEX_CROSSLIST;
-    return 0;
+    *(uint32_t *)field = config_index_of(text);
+    return *(uint32_t *)field != 0 ? 0 : fail(err, "must be grid or crosslist");
 }
 
 static int parse_shape(const struct option *option, const char *text, void *field, char *err)
 {
     (void)option;
-    static const char *const names[] = {"", "box", "sphere", "cells"}; /* by enum aoi_shape */
-    for (uint32_t i = 1; i < 4; i++) {
-        if (strcmp(text, names[i]) != 0) continue;
-        *(uint32_t *)field = i;
-        return 0;
-    }
-    return fail(err, "must be box, sphere or cells");
+    *(uint32_t *)field = which(text, shapes, sizeof shapes / sizeof *shapes);
+    return *(uint32_t *)field != 0 ? 0 : fail(err, "must be box, sphere or cells");
 }
 
 /* "none", or the lower corner and then the upper corner: four numbers, or six with z. */
@@ -276,19 +296,12 @@ static int address_of(const char *text, struct sockaddr_storage *out, char *err)
     return 0;
 }
 
-static int parse_listen(const struct option *option, const char *text, void *field, char *err)
+static int parse_address(const struct option *option, const char *text, void *field, char *err)
 {
-    struct config *config = (struct config *)(void *)((char *)field - option->offset);
-    if (address_of(text, &config->address, err) != 0) return -1;
-    snprintf(config->listen, sizeof config->listen, "%s", text);
-    return 0;
-}
-
-static int parse_http_listen(const struct option *option, const char *text, void *field, char *err)
-{
-    struct config *config = (struct config *)(void *)((char *)field - option->offset);
-    if (address_of(text, &config->http_address, err) != 0) return -1;
-    snprintf(config->http_listen, sizeof config->http_listen, "%s", text);
+    (void)option;
+    struct config_address *address = field;
+    if (address_of(text, &address->socket, err) != 0) return -1;
+    snprintf(address->text, sizeof address->text, "%s", text);
     return 0;
 }
 
@@ -298,7 +311,7 @@ static int parse_http_listen(const struct option *option, const char *text, void
 #define SPACE_AT(field) offsetof(struct config_space, field), sizeof(((struct config_space *)NULL)->field)
 
 static const struct option options[] = {
-    {"server", "listen", parse_listen, AT(listen), "127.0.0.1:2643", 0, 0,
+    {"server", "listen", parse_address, AT(listen), "127.0.0.1:2643", 0, 0,
      "Address and port; port 0: the kernel chooses one. Without tokens_file only a loopback address is taken. none: no TCP."},
     {"server", "unix_socket", parse_path, AT(unix_socket), "", 0, 0, "Path of a Unix socket to listen on as well. None: no such socket."},
     {"server", "unix_mode", parse_mode, AT(unix_mode), "0660", 0, 0777, "Who may open the socket: its mode, in octal."},
@@ -309,7 +322,7 @@ static const struct option options[] = {
     {"server", "tls_cert", parse_path, AT(tls_cert), "", 0, 0, "The daemon's certificate and its chain, in PEM: TCP connections speak TLS then."},
     {"server", "tls_key", parse_path, AT(tls_key), "", 0, 0, "Its private key, in PEM, without a passphrase."},
     {"server", "tls_client_ca", parse_path, AT(tls_client_ca), "", 0, 0, "Clients must have a certificate of one of these authorities, in PEM."},
-    {"server", "http_listen", parse_http_listen, AT(http_listen), "127.0.0.1:2644", 0, 0,
+    {"server", "http_listen", parse_address, AT(http_listen), "127.0.0.1:2644", 0, 0,
      "Address and port of the pages for monitoring: /metrics, /healthz, /readyz, /spaces. none: no HTTP."},
     {"server", "oracle_players", parse_count, AT(oracle_players), "1", 0, 1000,
      "Views compared with brute force after each flush, as far as 1 % of the time allows; 0: none."},
@@ -592,14 +605,20 @@ bool config_is_loopback(const struct sockaddr_storage *address)
     return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
 }
 
+const struct config_space *config_space_of(const struct config *config, uint64_t id)
+{
+    for (uint32_t i = 0; i < config->spaces.n; i++)
+        if (config->spaces.at[i].id == id) return &config->spaces.at[i];
+    return NULL;
+}
+
 static int check_space(struct config *config, uint32_t i, char *err)
 {
     struct config_space *space = &config->spaces.at[i];
     const char *why = NULL;
     if (space->id == 0) why = "needs an id, `id = 1` for example";
     if (why == NULL && aoi_settings_check(&space->settings, &why) == AOI_OK) why = NULL;
-    for (uint32_t k = 0; k < i && why == NULL; k++)
-        if (config->spaces.at[k].id == space->id) why = "another space has the same id";
+    if (why == NULL && config_space_of(config, space->id) != space) why = "another space has the same id";
     if (why == NULL) return 0;
     if (space->path == NULL) return fail(err, "space %s: %s", space->label, why);
     return fail(err, "%.200s:%d: [space %s]: %s", space->path, space->line, space->label, why);
@@ -607,13 +626,14 @@ static int check_space(struct config *config, uint32_t i, char *err)
 
 int config_check(struct config *config, char *err)
 {
-    if (config->address.ss_family == 0 && config->unix_socket[0] == '\0') return fail(err, "listen = none, and no unix_socket: nobody could connect");
+    if (config->listen.socket.ss_family == 0 && config->unix_socket[0] == '\0')
+        return fail(err, "listen = none, and no unix_socket: nobody could connect");
     if (strlen(config->unix_socket) >= CONFIG_SOCKET_MAX) return fail(err, "unix_socket is longer than %d bytes", CONFIG_SOCKET_MAX - 1);
-    if (config->address.ss_family != 0 && !config_is_loopback(&config->address) && config->tokens_file[0] == '\0')
+    if (config->listen.socket.ss_family != 0 && !config_is_loopback(&config->listen.socket) && config->tokens_file[0] == '\0')
         return fail(err,
                     "listen = %s: this address can be reached from other machines, and without tokens anybody could command the daemon from there. "
                     "Set tokens_file (see the README about security), or listen on 127.0.0.1 or [::1].",
-                    config->listen);
+                    config->listen.text);
     if ((config->tls_cert[0] == '\0') != (config->tls_key[0] == '\0')) return fail(err, "tls_cert and tls_key: neither does without the other");
     if (config->tls_client_ca[0] != '\0' && config->tls_cert[0] == '\0') return fail(err, "tls_client_ca does nothing without tls_cert and tls_key");
     if (config->snapshot_s > 0 && config->snapshot[0] == '\0') return fail(err, "snapshot_s = %u: into which file? Set snapshot", config->snapshot_s);

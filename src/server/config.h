@@ -18,6 +18,12 @@ struct config_ids {
     uint32_t n, id[CONFIG_IDS_MAX];
 };
 
+/* Where something listens. */
+struct config_address {
+    char text[64];                  /* as given */
+    struct sockaddr_storage socket; /* family 0: none */
+};
+
 /* A space that is there from the start. */
 struct config_space {
     char label[64]; /* what stands behind "space" in its section's name */
@@ -30,20 +36,17 @@ struct config_space {
 
 struct config {
     /* [server] */
-    char listen[64];                   /* as given */
-    struct sockaddr_storage address;   /* family 0: none */
+    struct config_address listen, http_listen;
     char unix_socket[CONFIG_PATH_MAX]; /* "": none */
     uint32_t unix_mode;
     struct config_ids unix_allow_uids, unix_allow_gids; /* both empty: whoever can open the socket */
     char tokens_file[CONFIG_PATH_MAX];                  /* "": none, as with those below */
     char tls_cert[CONFIG_PATH_MAX], tls_key[CONFIG_PATH_MAX], tls_client_ca[CONFIG_PATH_MAX];
-    char http_listen[64];                 /* as given */
-    struct sockaddr_storage http_address; /* family 0: none */
-    char record[CONFIG_PATH_MAX];         /* "": nothing is recorded */
-    char snapshot[CONFIG_PATH_MAX];       /* "": what there is ends with the daemon */
-    uint32_t snapshot_s;                  /* 0: only at the end */
-    uint32_t log_level;                   /* enum log_level */
-    uint32_t oracle_players;              /* checked after each flush */
+    char record[CONFIG_PATH_MAX];   /* "": nothing is recorded */
+    char snapshot[CONFIG_PATH_MAX]; /* "": what there is ends with the daemon */
+    uint32_t snapshot_s;            /* 0: only at the end */
+    uint32_t log_level;             /* enum log_level */
+    uint32_t oracle_players;        /* checked after each flush */
     uint32_t hello_timeout_ms, frame_timeout_ms, idle_timeout_ms, drain_timeout_ms;
     /* [limits] */
     uint64_t max_memory_bytes; /* 0: no limit */
@@ -65,7 +68,8 @@ int config_load(struct config *config, const char *path, char *err);
 int config_read(struct config *config, FILE *file, const char *path, char *err);
 /* One "name=value"; the name may be preceded by its section and a dot ("limits.query_page", "space.7.flush_ms"). 0, or -1 with err. */
 int config_set(struct config *config, const char *assignment, char *err);
-struct aoi_limits config_limits(const struct config *config); /* for the core */
+struct aoi_limits config_limits(const struct config *config);                         /* for the core */
+const struct config_space *config_space_of(const struct config *config, uint64_t id); /* NULL: it has none of this id */
 /* What only holds between options; to be called when all are set. 0, or -1 with err. */
 int config_check(struct config *config, char *err);
 
@@ -74,6 +78,11 @@ int config_check(struct config *config, char *err);
 void config_take(struct config *running, const struct config *fresh, char changed[CONFIG_ERROR_MAX], char restart[CONFIG_ERROR_MAX]);
 
 void config_take_spaces(struct config *running, struct config *fresh); /* fresh's become running's */
+
+/* Names in the configuration of an enum aoi_index and an enum aoi_shape, which must be one. */
+const char *config_index_name(uint32_t index);
+const char *config_shape_name(uint32_t shape);
+uint32_t config_index_of(const char *name); /* 0: there is no such index */
 
 /* Whether an address, of either family, can only be reached from this machine. */
 bool config_is_loopback(const struct sockaddr_storage *address);

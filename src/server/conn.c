@@ -130,6 +130,12 @@ static bool goes_on(struct conn *conn)
     return conn->session.state == SESSION_BROKEN || (conn->session.state != SESSION_CLOSING && !full);
 }
 
+/* Says why, and closes. */
+static void turn_away(struct conn *conn, int code, const char *text, enum close_reason reason)
+{
+    session_refuse(&conn->server->sessions, &conn->session, 0, code, text, reason);
+}
+
 /* Whoever tries it with a browser or curl is told at once, and not after a timeout. No ClientFrame begins like this: the first letter would be a length, and
  * the others a field that there is not. */
 static bool speaks_http(const uint8_t *data, size_t len)
@@ -152,15 +158,13 @@ static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, b
     while (used < len && goes_on(conn)) {
         struct frame frame;
         if (session->state == SESSION_HELLO_WAIT && speaks_http(data, len)) {
-            session_send_error(&conn->server->sessions, session, 0, CODEC_MALFORMED, "this is no HTTP server: see aoi.proto for what aoid speaks");
-            session_close(&conn->server->sessions, session, CLOSE_MALFORMED);
+            turn_away(conn, CODEC_MALFORMED, "this is no HTTP server: see aoi.proto for what aoid speaks", CLOSE_MALFORMED);
             break;
         }
         enum frame_status status = frame_next(data + used, len - used, frame_limit(conn), &frame);
         if (status == FRAME_INCOMPLETE) break;
         if (status == FRAME_TOO_LARGE) {
-            session_send_error(&conn->server->sessions, session, 0, CODEC_FRAME_TOO_LARGE, dispatch_text(CODEC_FRAME_TOO_LARGE));
-            session_close(&conn->server->sessions, session, CLOSE_TOO_LARGE);
+            turn_away(conn, CODEC_FRAME_TOO_LARGE, dispatch_text(CODEC_FRAME_TOO_LARGE), CLOSE_TOO_LARGE);
             break;
         }
         conn->server->flusher.since_ns = conn->held_ns;
@@ -214,13 +218,6 @@ static void take_input(struct conn *conn, const char *data, size_t len, bool mor
                     : outbox_full(&conn->session.out) && !broken && conn->session.batch == NULL ? INPUT_PAUSED
                     : more                                                                      ? INPUT_WAITING
                                                                                                 : INPUT_READING);
-}
-
-/* Says why it may not come in, and closes. */
-static void turn_away(struct conn *conn, int code, const char *text, enum close_reason reason)
-{
-    session_send_error(&conn->server->sessions, &conn->session, 0, code, text);
-    session_close(&conn->server->sessions, &conn->session, reason);
 }
 
 /* A plain client is told so in its own language. */

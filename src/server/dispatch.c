@@ -53,8 +53,8 @@ static bool admit(struct dispatch *dispatch, struct session *session, const stru
         session_deny(session);
         return false;
     }
-    session_send_error(dispatch->sessions, session, frame->seq, CODEC_UNAUTHENTICATED, "this daemon has a tokens_file, and Hello has no token");
-    session_close(dispatch->sessions, session, CLOSE_TOKEN);
+    session_refuse(dispatch->sessions, session, frame->seq, CODEC_UNAUTHENTICATED, "this daemon has a tokens_file, and Hello has no token",
+                   CLOSE_TOKEN);
     return false;
 }
 
@@ -86,12 +86,6 @@ static void send_welcome(struct dispatch *dispatch, struct session *session, uin
                                                             .lease_ms = standing->lease_ms}});
 }
 
-static void refuse_hello(struct dispatch *dispatch, struct session *session, uint64_t seq, int code, const char *text, enum close_reason reason)
-{
-    session_send_error(dispatch->sessions, session, seq, code, text);
-    session_close(dispatch->sessions, session, reason);
-}
-
 /* The session to go on with, or a new one. false: its old connection has to let go of it first. */
 static bool join(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
 {
@@ -100,7 +94,7 @@ static bool join(struct dispatch *dispatch, struct session *session, const struc
     bool resumed = standing != NULL;
     char name[96];
     if (resumed && !sessions_token_is(standing, frame->u.hello.resume_token, frame->u.hello.resume_token_len)) {
-        refuse_hello(dispatch, session, frame->seq, CODEC_UNAUTHENTICATED, "this is not the resume_token of that session", CLOSE_RESUME_TOKEN);
+        session_refuse(sessions, session, frame->seq, CODEC_UNAUTHENTICATED, "this is not the resume_token of that session", CLOSE_RESUME_TOKEN);
         return true;
     }
     if (resumed && standing->session != NULL) {
@@ -108,8 +102,8 @@ static bool join(struct dispatch *dispatch, struct session *session, const struc
         return false;
     }
     if (!resumed && sessions->by_id.n >= dispatch->config->max_sessions) {
-        refuse_hello(dispatch, session, frame->seq, CODEC_LIMIT_EXCEEDED, "there are max_sessions already, those included whose lease runs",
-                     CLOSE_SESSIONS);
+        session_refuse(sessions, session, frame->seq, CODEC_LIMIT_EXCEEDED, "there are max_sessions already, those included whose lease runs",
+                       CLOSE_SESSIONS);
         return true;
     }
     if (resumed) {
@@ -135,7 +129,7 @@ static bool take_hello(struct dispatch *dispatch, struct session *session, const
         return true;
     }
     if (frame->u.hello.protocol_version != CODEC_PROTOCOL_VERSION) {
-        refuse_hello(dispatch, session, frame->seq, CODEC_UNSUPPORTED, "this daemon speaks protocol_version 1", CLOSE_VERSION);
+        session_refuse(dispatch->sessions, session, frame->seq, CODEC_UNSUPPORTED, "this daemon speaks protocol_version 1", CLOSE_VERSION);
         return true;
     }
     return !admit(dispatch, session, frame) || join(dispatch, session, frame);
@@ -279,12 +273,11 @@ uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, cons
     uint64_t wait = decoded && !first ? waits_for(dispatch, &frame) : 0;
     if (wait != 0) return wait;
     if (!decoded) {
-        session_send_error(sessions, session, 0, CODEC_MALFORMED,
-                           first ? explain_first_frame(CODEC_MALFORMED, bytes, len) : dispatch_text(CODEC_MALFORMED));
-        session_close(sessions, session, CLOSE_MALFORMED);
+        const char *why = first ? explain_first_frame(CODEC_MALFORMED, bytes, len) : dispatch_text(CODEC_MALFORMED);
+        session_refuse(sessions, session, 0, CODEC_MALFORMED, why, CLOSE_MALFORMED);
     } else if (first && frame.kind != CODEC_HELLO) {
-        session_send_error(sessions, session, frame.seq, CODEC_UNAUTHENTICATED, explain_first_frame(CODEC_UNAUTHENTICATED, bytes, len));
-        session_close(sessions, session, CLOSE_NO_HELLO);
+        const char *why = explain_first_frame(CODEC_UNAUTHENTICATED, bytes, len);
+        session_refuse(sessions, session, frame.seq, CODEC_UNAUTHENTICATED, why, CLOSE_NO_HELLO);
     } else if (frame.seq != 0 && frame.seq <= session->last_seq) {
         session_send_error(sessions, session, frame.seq, CODEC_INVALID_ARGUMENT, "seq must increase from frame to frame");
     } else if ((wait = run(dispatch, session, &frame, bytes, len)) != 0) {

@@ -148,15 +148,14 @@ static const char *limit_fault(struct dispatch *d, aoi_owner owner, struct aoi_s
 /* The first setting in which the space that is there differs. */
 static const char *settings_fault(struct dispatch *d, const struct aoi_space *space, const struct codec_command *command)
 {
-    static const char *const indexes[] = {"?", "grid", "crosslist"}, *const shapes[] = {"?", "box", "sphere", "cells"};
     struct aoi_settings want = command->u.create_space->settings;
     const struct aoi_settings *is = aoi_space_settings(space);
     const char *why;
     if (!command->u.create_space->if_absent) return "the space exists already; with if_absent that is no error where its settings are equal";
     if (aoi_settings_check(&want, &why) != AOI_OK) return why;
     if (is->dimensions != want.dimensions) return say(d, "the space exists with dimensions %u, not %u", is->dimensions, want.dimensions);
-    if (is->index != want.index) return say(d, "the space exists with index %s, not %s", indexes[is->index], indexes[want.index]);
-    if (is->shape != want.shape) return say(d, "the space exists with shape %s, not %s", shapes[is->shape], shapes[want.shape]);
+    if (is->index != want.index) return say(d, "the space exists with index %s, not %s", config_index_name(is->index), config_index_name(want.index));
+    if (is->shape != want.shape) return say(d, "the space exists with shape %s, not %s", config_shape_name(is->shape), config_shape_name(want.shape));
     if (is->cell_size != want.cell_size) return say(d, "the space exists with cell_size %.17g, not %.17g", is->cell_size, want.cell_size);
     if (is->cell_range != want.cell_range) return say(d, "the space exists with cell_range %u, not %u", is->cell_range, want.cell_range);
     if (is->bounded != want.bounded) return is->bounded ? "the space exists with bounds, not without" : "the space exists without bounds";

@@ -131,10 +131,7 @@ static struct lws_vhost *listen_at(struct http *http, const struct sockaddr_stor
     static const struct lws_protocols protocols[] = {{.name = "http", .callback = on_event, .per_session_data_size = sizeof(struct request)}, {0}};
     char host[48];
     bool v6 = address->ss_family == AF_INET6;
-    if (v6)
-        uv_ip6_name((const struct sockaddr_in6 *)address, host, sizeof host);
-    else
-        uv_ip4_name((const struct sockaddr_in *)address, host, sizeof host);
+    uv_ip_name((const struct sockaddr *)address, host, sizeof host);
     const struct lws_context_creation_info info = {
         .port = ntohs(v6 ? ((const struct sockaddr_in6 *)address)->sin6_port : ((const struct sockaddr_in *)address)->sin_port),
         .iface = host,

@@ -26,10 +26,7 @@ static int address_text(const struct sockaddr_storage *address, char out[PEER_TE
     bool v6 = address->ss_family == AF_INET6;
     int port = ntohs(v6 ? ((const struct sockaddr_in6 *)address)->sin6_port : ((const struct sockaddr_in *)address)->sin_port);
     char host[48] = "";
-    if (v6)
-        uv_ip6_name((const struct sockaddr_in6 *)address, host, sizeof host);
-    else
-        uv_ip4_name((const struct sockaddr_in *)address, host, sizeof host);
+    uv_ip_name((const struct sockaddr *)address, host, sizeof host);
     snprintf(out, PEER_TEXT, v6 ? "[%s]:%d" : "%s:%d", host, port);
     return port;
 }
@@ -96,14 +93,14 @@ int listener_tcp(union stream *listener, uv_loop_t *loop, const struct config *c
     char text[PEER_TEXT];
     int len = sizeof address;
     CHECK(uv_tcp_init(loop, &listener->tcp) == 0);
-    int status = fd >= 0 ? uv_tcp_open(&listener->tcp, fd) : uv_tcp_bind(&listener->tcp, (const struct sockaddr *)&config->address, 0);
+    int status = fd >= 0 ? uv_tcp_open(&listener->tcp, fd) : uv_tcp_bind(&listener->tcp, (const struct sockaddr *)&config->listen.socket, 0);
     if (status == 0) status = uv_listen(&listener->stream, BACKLOG, on_connection);
     if (status == 0) status = uv_tcp_getsockname(&listener->tcp, (struct sockaddr *)&address, &len);
     if (status != 0)
-        return cannot(config->listen, status,
+        return cannot(config->listen.text, status,
                       status == UV_EADDRINUSE ? "; another aoid or program has this port: end it, or choose another one with --listen" : "", err);
     *port = address_text(&address, text);
-    if (!config_is_loopback(&config->address) && config->tls_cert[0] == '\0')
+    if (!config_is_loopback(&address) && config->tls_cert[0] == '\0')
         log_warn("listening", "address=%s why=\"tokens and all else cross the network in the clear, for there is no tls_cert\"", text);
     log_info("listening", "address=%s spaces=%u max_connections=%u", text, config->spaces.n, config->max_connections);
     return 0;

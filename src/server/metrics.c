@@ -98,17 +98,24 @@ static void look_at_process(struct process_values *out)
     out->max_fds = getrlimit(RLIMIT_NOFILE, &files) == 0 ? (uint64_t)files.rlim_cur : 0;
 }
 
+_Static_assert(sizeof(struct aoi_stats) % sizeof(uint64_t) == 0, "they are all counts");
+
+static void add(struct aoi_stats *sum, const struct aoi_stats *stats)
+{
+    for (size_t i = 0; i < sizeof *sum / sizeof(uint64_t); i++) ((uint64_t *)sum)[i] += ((const uint64_t *)stats)[i];
+}
+
 static void look_at_spaces(struct values *v, const struct aoi_world *world)
 {
     uint64_t id = 0;
     for (struct aoi_space *space; (space = aoi_space_next(world, id)) != NULL; id = aoi_space_id(space)) {
         struct aoi_stats stats = {0};
-        aoi_space_stats(space, &stats);
-        aoi_space_stats(space, &v->live);
-        aoi_space_stats(space, &v->since);
+        aoi_space_stats(space, &stats); /* only once: memory_bytes is found out by a walk over players and cells */
+        add(&v->live, &stats);
         v->space_n++;
         if (v->spaces.n < METRICS_SPACES) *array_add(&v->spaces) = (struct space_values){.id = aoi_space_id(space), .stats = stats};
     }
+    add(&v->since, &v->live);
     for (uint32_t i = 0; i < v->spaces.n; i++) {
         uint32_t share = SCRAPE_VISITS / v->spaces.n;
         v->spaces.at[i].densest = aoi_space_densest(aoi_space_find(world, v->spaces.at[i].id), share < SPACE_VISITS ? SPACE_VISITS : share);

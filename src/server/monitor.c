@@ -43,14 +43,13 @@ static int page_ready(void *ctx, uint64_t after, struct buf *body)
 /* Ids are strings, as in protobuf's JSON: they have 64 bits, and many readers of JSON have doubles. */
 static void put_space(struct buf *out, const struct server *server, struct aoi_space *space)
 {
-    static const char *const indexes[] = {"", "grid", "crosslist"}, *const shapes[] = {"", "box", "sphere", "cells"};
     const struct aoi_settings *set = aoi_space_settings(space);
     struct aoi_stats stats = {0};
     aoi_space_stats(space, &stats);
     buf_printf(out,
                "{\"id\":\"%llu\",\"owner_session\":\"%llu\",\"dimensions\":%u,\"index\":\"%s\",\"shape\":\"%s\",\"cell_size\":%.17g,\"flush_ms\":%u,",
                (unsigned long long)aoi_space_id(space), (unsigned long long)sessions_id_of_owner(&server->sessions, aoi_space_owner(space)),
-               set->dimensions, indexes[set->index], shapes[set->shape], set->cell_size, set->flush_ms);
+               set->dimensions, config_index_name(set->index), config_shape_name(set->shape), set->cell_size, set->flush_ms);
     buf_printf(out, "\"entities\":%llu,\"players\":%llu,\"pairs\":%llu,\"flushes\":%llu,\"skipped\":%llu,\"memory_bytes\":%llu}",
                (unsigned long long)stats.entities, (unsigned long long)stats.players, (unsigned long long)stats.pairs,
                (unsigned long long)stats.flushes, (unsigned long long)stats.skipped, (unsigned long long)stats.memory_bytes);
@@ -90,11 +89,11 @@ static void on_finish(void *ctx)
 
 int monitor_start(struct monitor *monitor, struct server *server, char *err)
 {
-    const char *text = server->config->http_listen, *why;
+    const char *text = server->config->http_listen.text, *why;
     int port;
     *monitor = (struct monitor){.server = server};
-    if (server->config->http_address.ss_family == 0) return 0;
-    monitor->http = http_new(server->loop, &server->config->http_address, pages, monitor, &port, &why);
+    if (server->config->http_listen.socket.ss_family == 0) return 0;
+    monitor->http = http_new(server->loop, &server->config->http_listen.socket, pages, monitor, &port, &why);
     if (monitor->http == NULL) {
         snprintf(err, CONFIG_ERROR_MAX, "http_listen = %s: cannot listen: %s", text, why);
         return -1;
@@ -102,7 +101,7 @@ int monitor_start(struct monitor *monitor, struct server *server, char *err)
     server->on_finish = on_finish;
     server->on_finish_ctx = monitor;
     log_info("http", "address=%.*s:%d", (int)(strrchr(text, ':') - text), text, port);
-    if (!config_is_loopback(&server->config->http_address))
+    if (!config_is_loopback(&server->config->http_listen.socket))
         log_warn("http", "address=%s why=\"anybody who reaches this address can read what the daemon counts\"", text);
     return 0;
 }

@@ -30,13 +30,6 @@ bool reload_same_settings(const struct aoi_settings *a, const struct aoi_setting
     return same_place(a, b) && same_rules(a, b);
 }
 
-static bool names(const struct config *config, uint64_t id)
-{
-    for (uint32_t i = 0; i < config->spaces.n; i++)
-        if (config->spaces.at[i].id == id) return true;
-    return false;
-}
-
 /* The new spaces fit beside those that are there. */
 static int check_spaces(const struct server *server, const struct config *fresh, char *err)
 {
@@ -93,7 +86,7 @@ static void take_spaces(struct server *server, struct config *fresh)
     struct config *running = server->config;
     for (uint32_t i = 0; i < fresh->spaces.n; i++) take_space(server, &fresh->spaces.at[i]);
     for (uint32_t i = 0; i < running->spaces.n; i++) {
-        if (names(fresh, running->spaces.at[i].id)) continue;
+        if (config_space_of(fresh, running->spaces.at[i].id) != NULL) continue;
         log_warn("reload", "space=%llu why=\"it is not in the configuration any more, and stays until a restart\"",
                  (unsigned long long)running->spaces.at[i].id);
     }
@@ -109,7 +102,7 @@ static int apply(struct server *server, struct config *fresh, char *err)
     server_fit_open_files(fresh);
     config_take(&whole, fresh, changed, restart);
     if (config_check(&whole, err) != 0 || check_spaces(server, fresh, err) != 0 || doors_load(&doors, fresh, err) != 0) return -1;
-    config_take(server->config, fresh, changed, restart);
+    *server->config = whole;
     take_spaces(server, fresh);
     server_set_doors(server, &doors);
     server_set_limits(server);

@@ -29,7 +29,6 @@ struct replay {
     struct aoi_world *world;
     struct flusher flusher;
     struct dispatch dispatch;
-    ARRAY(struct session *) by_owner; /* owner - 1 -> its session; NULL: none, or it has no connection */
 
     struct digest digest;
     uint64_t frames, flushes, sessions_n;
@@ -147,9 +146,9 @@ static void unmake(struct replay *r)
     CHECK(uv_loop_close(&r->loop) == 0);
     dispatch_clear(&r->dispatch);
     deliver_clear(&r->deliver);
+    for (uint32_t i = 0; i < r->sessions.by_owner.n; i++)
+        if (r->sessions.by_owner.at[i] != NULL) session_free(r->sessions.by_owner.at[i]->session);
     sessions_clear(&r->sessions);
-    for (uint32_t i = 0; i < r->by_owner.n; i++) session_free(r->by_owner.at[i]);
-    array_clear(&r->by_owner);
     config_clear(&r->config);
     arena_clear(&r->arena);
 }
@@ -178,9 +177,6 @@ static void begin(struct replay *r)
     struct session *session = session_new(r);
     r->sessions.last_id = id - 1; /* ids are said in commands: Release */
     sessions_begin(&r->sessions, session, 0);
-    while (r->by_owner.n < session->owner) *array_add(&r->by_owner) = NULL;
-    session_free(r->by_owner.at[session->owner - 1]);
-    r->by_owner.at[session->owner - 1] = session;
     r->sessions_n++;
     if (session->owner != r->entry.who) r->fault = "the sessions are not those of then";
 }
@@ -191,9 +187,9 @@ static void leave(struct replay *r, struct standing *standing)
         r->fault = "a session leaves that has left";
         return;
     }
+    struct session *session = standing->session;
     sessions_leave(&r->sessions, standing, 0);
-    session_free(r->by_owner.at[standing->owner - 1]);
-    r->by_owner.at[standing->owner - 1] = NULL;
+    session_free(session);
 }
 
 static void resume(struct replay *r, struct standing *standing)
@@ -202,18 +198,15 @@ static void resume(struct replay *r, struct standing *standing)
         r->fault = "a session is resumed that has not left";
         return;
     }
-    struct session *session = session_new(r);
-    r->by_owner.at[standing->owner - 1] = session;
-    sessions_resume(&r->sessions, standing, session);
+    sessions_resume(&r->sessions, standing, session_new(r));
 }
 
 static void end(struct replay *r, struct standing *standing)
 {
-    aoi_owner owner = standing->owner;
+    struct session *session = standing->session;
     sessions_end(&r->sessions, standing);
     deliver_waiting(&r->deliver);
-    session_free(r->by_owner.at[owner - 1]);
-    r->by_owner.at[owner - 1] = NULL;
+    session_free(session);
 }
 
 /* With the other index, where there is another one: its bytes are in r->frame. */
@@ -309,11 +302,11 @@ static void apply(struct replay *r)
 /* Nobody reads what was answered. */
 static void forget_answers(struct replay *r)
 {
-    for (uint32_t i = 0; i < r->by_owner.n; i++) {
-        if (r->by_owner.at[i] == NULL || !r->by_owner.at[i]->touched) continue;
-        struct buf *queue = &r->by_owner.at[i]->out.queue;
-        r->by_owner.at[i]->touched = false;
-        buf_consume(queue, buf_len(queue));
+    for (uint32_t i = 0; i < r->sessions.by_owner.n; i++) {
+        struct session *session = r->sessions.by_owner.at[i] == NULL ? NULL : r->sessions.by_owner.at[i]->session;
+        if (session == NULL || !session->touched) continue;
+        session->touched = false;
+        buf_consume(&session->out.queue, buf_len(&session->out.queue));
     }
     r->sessions.touched.n = 0;
 }

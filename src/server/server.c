@@ -145,7 +145,7 @@ void server_forget_turn(struct server *server, const struct conn *conn)
 void server_fit_open_files(struct config *config)
 {
     struct rlimit limit;
-    rlim_t others = OTHER_FILES + (config->http_address.ss_family != 0 ? HTTP_FILES : 0), need = (rlim_t)config->max_connections + others;
+    rlim_t others = OTHER_FILES + (config->http_listen.socket.ss_family != 0 ? HTTP_FILES : 0), need = (rlim_t)config->max_connections + others;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need) return;
     limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0) getrlimit(RLIMIT_NOFILE, &limit);
@@ -268,7 +268,7 @@ int server_listen(struct server *server, const struct activation *passed, int *p
     int status = 0;
     *port = 0;
     for (size_t i = 0; i < 2; i++) server->listeners[i].handle.data = server;
-    if (config->address.ss_family != 0 || passed->tcp >= 0)
+    if (config->listen.socket.ss_family != 0 || passed->tcp >= 0)
         status = listener_tcp(&server->listeners[0], server->loop, config, passed->tcp, on_connection, port, err);
     if (status == 0 && (config->unix_socket[0] != '\0' || passed->local >= 0))
         status = listener_unix(&server->listeners[1], server->loop, config, passed->local, on_connection, err);
@@ -285,8 +285,7 @@ void server_set_doors(struct server *server, struct doors *fresh)
     for (uint32_t i = 0; i < server->conns.n; i++) {
         struct session *session = conn_session(server->conns.at[i]);
         if (session->state != SESSION_READY || tokens_hold(&server->doors.tokens, &session->token)) continue;
-        session_send_error(&server->sessions, session, 0, CODEC_UNAUTHENTICATED, "the token of this session was withdrawn");
-        session_close(&server->sessions, session, CLOSE_TOKEN);
+        session_refuse(&server->sessions, session, 0, CODEC_UNAUTHENTICATED, "the token of this session was withdrawn", CLOSE_TOKEN);
     }
     server_settle(server);
 }

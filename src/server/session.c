@@ -98,3 +98,9 @@ void session_close(struct sessions *sessions, struct session *session, enum clos
     sessions->metrics->connections--;
     session_touch(sessions, session);
 }
+
+void session_refuse(struct sessions *sessions, struct session *session, uint64_t reply_to, int code, const char *text, enum close_reason reason)
+{
+    session_send_error(sessions, session, reply_to, code, text);
+    session_close(sessions, session, reason);
+}

@@ -55,6 +55,8 @@ void session_send_error(struct sessions *sessions, struct session *session, uint
  * its socket are seen to when the current callback is done. The first reason counts. A READY session whose connection cannot be used any more, for this reason, becomes BROKEN, and
  * else, as all others, CLOSING. */
 void session_close(struct sessions *sessions, struct session *session, enum close_reason reason);
+/* Says why, in reply to a frame or (0) to none, and closes. */
+void session_refuse(struct sessions *sessions, struct session *session, uint64_t reply_to, int code, const char *text, enum close_reason reason);
 /* The frame of this seq (0: none) was applied. */
 void session_applied(struct session *session, uint64_t seq);
 /* BROKEN -> CLOSING: everything that came whole has been applied. */

@@ -53,15 +53,13 @@ static int check_writable(const char *path, char *err)
 /* The settings of now, of a space of the configuration. */
 static bool configured(void *ctx, uint64_t space, struct aoi_settings *settings)
 {
-    const struct config *config = ctx;
-    for (uint32_t i = 0; i < config->spaces.n; i++) {
-        if (config->spaces.at[i].id != space) continue;
-        if (!reload_same_settings(settings, &config->spaces.at[i].settings))
-            log_info("snapshot", "space=%llu settings=configuration why=\"they differ from those in the snapshot\"", (unsigned long long)space);
-        *settings = config->spaces.at[i].settings;
-        return true;
-    }
-    return false;
+    const struct snapshot_loading *how = ctx;
+    const struct config_space *configured = config_space_of(how->config, space);
+    if (configured == NULL) return false;
+    if (!reload_same_settings(settings, &configured->settings))
+        log_info("snapshot", "space=%llu settings=configuration why=\"they differ from those in the snapshot\"", (unsigned long long)space);
+    *settings = configured->settings;
+    return true;
 }
 
 static int set_aside(const char *path, const char *why, char *err)
@@ -126,12 +124,8 @@ int snapshot_load(const struct config *config, struct sessions *sessions, const 
         return 0;
     }
     const struct aoi_limits limits = config_limits(config);
-    struct snapshot_loading how = {.limits = &limits,
-                                   .sink = sink,
-                                   .now_ms = flusher_now_ms(),
-                                   .now_us = flusher_time_us(),
-                                   .settings = configured,
-                                   .ctx = (void *)(uintptr_t)config};
+    struct snapshot_loading how = {
+        .limits = &limits, .sink = sink, .now_ms = flusher_now_ms(), .now_us = flusher_time_us(), .settings = configured, .config = config};
     *world = snapshot_file_read(bytes, len, sessions, &how, why);
     if (len > 0) munmap((void *)(uintptr_t)bytes, len);
     if (*world == NULL) return set_aside(path, why, err);

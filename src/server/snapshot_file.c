@@ -238,34 +238,21 @@ static struct bytes_in take_section(struct bytes_in *in, enum section number)
     return (struct bytes_in){.at = body, .left = (size_t)len};
 }
 
-/* What the core asks while it loads. */
-struct loading {
-    const struct sessions *sessions;
-    const struct snapshot_loading *how;
-};
-
 static bool knows(void *ctx, aoi_owner owner)
 {
-    const struct loading *loading = ctx;
-    return sessions_of_owner(loading->sessions, owner) != NULL;
+    const struct snapshot_loading *how = ctx;
+    return sessions_of_owner(how->sessions, owner) != NULL;
 }
 
-static bool settings(void *ctx, uint64_t space, struct aoi_settings *set)
+static struct aoi_world *take_world(const struct bytes_in *in, struct snapshot_loading *how, char *why)
 {
-    const struct loading *loading = ctx;
-    return loading->how->settings(loading->how->ctx, space, set);
-}
-
-static struct aoi_world *take_world(const struct bytes_in *in, const struct sessions *sessions, const struct snapshot_loading *how, char *why)
-{
-    struct loading loading = {.sessions = sessions, .how = how};
     const struct aoi_load load = {.bytes = in->at,
                                   .len = in->left,
                                   .now_ms = how->now_ms,
                                   .passed_ms = how->now_us > how->saved_us ? (how->now_us - how->saved_us) / 1000 : 0,
                                   .knows = knows,
-                                  .settings = how->settings == NULL ? NULL : settings,
-                                  .ctx = &loading};
+                                  .settings = how->settings,
+                                  .ctx = how};
     return aoi_world_load(how->limits, how->sink, &load, why);
 }
 
@@ -292,6 +279,7 @@ struct aoi_world *snapshot_file_read(const void *bytes, size_t len, struct sessi
         return NULL;
     }
     uint64_t first_id = sessions->last_id;
+    how->sessions = sessions;
     how->saved_us = bytes_take(&section[SECTION_DAEMON], 8);
     sessions->last_id = bytes_take(&section[SECTION_DAEMON], 8);
     if (section[SECTION_DAEMON].left > 0) bytes_fail(&section[SECTION_DAEMON], "its first section is too long");
@@ -301,7 +289,7 @@ struct aoi_world *snapshot_file_read(const void *bytes, size_t len, struct sessi
     if (fault != NULL)
         snprintf(why, SNAPSHOT_FILE_WHY, "%s", fault);
     else
-        world = take_world(&section[SECTION_WORLD], sessions, how, why);
+        world = take_world(&section[SECTION_WORLD], how, why);
     if (world == NULL) sessions_clear(sessions);
     if (world == NULL || sessions->last_id < first_id) sessions->last_id = first_id; /* no id is ever given twice */
     return world;

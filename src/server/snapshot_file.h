@@ -18,11 +18,13 @@ int snapshot_file_write(const char *path, const struct sessions *sessions, const
 struct snapshot_loading {
     const struct aoi_limits *limits;
     const struct aoi_sink *sink;
-    uint64_t now_ms, now_us; /* flusher_now_ms(), flusher_time_us() */
-    /* As in struct aoi_load, with this ctx. */
-    bool (*settings)(void *ctx, uint64_t space, struct aoi_settings *settings);
-    void *ctx;
-    uint64_t saved_us; /* out: when it was written, by the wall clock */
+    uint64_t now_ms, now_us;                                                    /* flusher_now_ms(), flusher_time_us() */
+    bool (*settings)(void *ctx, uint64_t space, struct aoi_settings *settings); /* as in struct aoi_load; ctx is this struct */
+    const struct config *config;                                                /* for settings() */
+
+    /* Set by snapshot_file_read(). */
+    const struct sessions *sessions;
+    uint64_t saved_us; /* when it was written, by the wall clock */
 };
 /* The world that stands in a file's bytes, and its sessions, put into *sessions, which has none; their leases begin to run at 0 of the server's clock. The bytes may be
  * anything: NULL, with *why, and *sessions empty. */

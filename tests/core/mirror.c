@@ -480,20 +480,21 @@ static void flush(struct model *m, struct model_space *s, struct aoi_flush_info 
         m->room_min[o] = m->room_last[o] = MODEL_NO_LIMIT;
         m->heard[o] = false;
     }
+    struct aoi_space *core = model_core_space(m, s);
     m->flushing = s;
     if (s->flush % 2 == 0) {
-        aoi_flush(model_core_space(m, s), info);
+        aoi_flush(core, info);
     } else { /* in slices, of which nobody is to notice anything */
-        aoi_flush_begin(model_core_space(m, s), info);
-        while (aoi_flush_step(model_core_space(m, s), info, (uint32_t)(s->flush % 7))) {
-            if (s->flush % 7 == 0) aoi_flush_step(model_core_space(m, s), info, 1);
+        aoi_flush_begin(core, info);
+        while (aoi_flush_step(core, info, (uint32_t)(s->flush % 7))) {
+            if (s->flush % 7 == 0) aoi_flush_step(core, info, 1);
         }
-        aoi_flush_end(model_core_space(m, s), info);
+        aoi_flush_end(core, info);
     }
     m->flushing = NULL;
     m->flushes++;
     struct aoi_oracle_result result = {0};
-    aoi_oracle_check(m->oracle, model_core_space(m, s), 3, 2000, &result);
+    aoi_oracle_check(m->oracle, core, 3, 2000, &result);
     REQUIRE(result.mismatches == 0, "the oracle of production finds fault with player %llu and entity %llu", (unsigned long long)result.player,
             (unsigned long long)result.entity);
     m->oracle_checked += result.checked;

@@ -99,6 +99,12 @@ static void rig_init(struct rig *r, const struct aoi__index_ops *ops, uint32_t d
     ops->init(s);
 }
 
+static void rig_init_random(struct rig *r, const struct aoi__index_ops *ops, uint32_t dims, uint32_t slots, uint32_t watches)
+{
+    rig_init(r, ops, dims, slots, watches);
+    r->rng = seed();
+}
+
 static void rig_clear(struct rig *r)
 {
     struct aoi_space *s = &r->space;
@@ -435,9 +441,7 @@ static void run_at(const struct aoi__index_ops *ops, uint32_t dims, uint32_t slo
                    bool layered, uint32_t steps)
 {
     struct rig r;
-    uint64_t start = seed();
-    rig_init(&r, ops, dims, slots, watches);
-    r.rng = start;
+    rig_init_random(&r, ops, dims, slots, watches);
     r.origin = origin;
     r.side = side;
     r.unit = unit;
@@ -525,9 +529,7 @@ static void a_crowd_that_watches_and_teleports_matches_brute_force(const struct 
     enum { N = 1500 };
     static const float extents[8] = {5, 5, 5, 25, 25, 100, 100, 5000};
     struct rig r;
-    uint64_t start = seed();
-    rig_init(&r, ops, 2, N, N);
-    r.rng = start;
+    rig_init_random(&r, ops, 2, N, N);
     r.side = 250;
     for (uint32_t i = 0; i < N; i++) {
         float pos[3];
@@ -554,9 +556,7 @@ static void a_crowd_on_one_spot_comes_and_goes(const struct aoi__index_ops *ops)
 {
     enum { N = 400 };
     struct rig r;
-    uint64_t start = seed();
-    rig_init(&r, ops, 3, N, N);
-    r.rng = start;
+    rig_init_random(&r, ops, 3, N, N);
     for (uint32_t i = 0; i < N; i++) {
         insert(&r, i, (const float[3]){(float)i, (float)(i * i % 101), 0});
         watch_around(&r, i, i, 10);
@@ -590,9 +590,7 @@ static void many_new_watches_that_change_before_anything_is_read(const struct ao
 {
     enum { N = 600 };
     struct rig r;
-    uint64_t start = seed();
-    rig_init(&r, ops, 2, N, N);
-    r.rng = start;
+    rig_init_random(&r, ops, 2, N, N);
     for (uint32_t i = 0; i < N; i++) {
         float pos[3];
         random_place(&r, pos);

@@ -20,6 +20,12 @@ static void make_scene(struct rig *r)
     rig_flush(r);
 }
 
+/* The entity's x in the core: a change there is like a move that was lost on its way to the index. */
+static float *x_of(struct rig *r, uint64_t id)
+{
+    return &rig_core(r)->hot[aoi__entity_slot(rig_core(r), id)].pos[0];
+}
+
 CASE(it_finds_nothing_where_nothing_is_wrong)
 {
     make_scene(r);
@@ -31,12 +37,10 @@ CASE(it_finds_nothing_where_nothing_is_wrong)
 CASE(it_finds_an_entity_that_was_not_told)
 {
     make_scene(r);
-    struct aoi_space *space = rig_core(r);
-    uint32_t slot = aoi__entity_slot(space, 4);
-    float was = space->hot[slot].pos[0];
-    space->hot[slot].pos[0] = 5; /* as if a move had been lost on its way to the index */
+    float *x = x_of(r, 4), was = *x;
+    *x = 5;
     struct aoi_oracle_result result = check(r, 1000);
-    space->hot[slot].pos[0] = was;
+    *x = was;
     assert_int_equal(result.mismatches, 1);
     assert_int_equal(result.player, 1);
     assert_int_equal(result.entity, 4);
@@ -45,28 +49,24 @@ CASE(it_finds_an_entity_that_was_not_told)
 CASE(it_finds_an_entity_that_should_have_left)
 {
     make_scene(r);
-    struct aoi_space *space = rig_core(r);
-    uint32_t slot = aoi__entity_slot(space, 3);
-    float was = space->hot[slot].pos[0];
-    space->hot[slot].pos[0] = 11;
+    float *x = x_of(r, 3), was = *x;
+    *x = 11;
     struct aoi_oracle_result result = check(r, 1000);
     assert_int_equal(result.mismatches, 1);
     assert_int_equal(result.entity, 3);
     rig_margin(r, 2); /* now it may stay */
     assert_int_equal(check(r, 1000).mismatches, 0);
-    space->hot[slot].pos[0] = was;
+    *x = was;
 }
 
 CASE(a_small_budget_takes_several_checks_and_finds_it_all_the_same)
 {
     make_scene(r);
-    struct aoi_space *space = rig_core(r);
-    uint32_t slot = aoi__entity_slot(space, 4);
-    float was = space->hot[slot].pos[0];
-    space->hot[slot].pos[0] = 5;
+    float *x = x_of(r, 4), was = *x;
+    *x = 5;
     uint64_t found = 0, checks = 0;
     for (; found == 0 && checks < 10; checks++) found += check(r, 1).mismatches;
-    space->hot[slot].pos[0] = was;
+    *x = was;
     assert_int_equal(found, 1);
 }
 

@@ -32,6 +32,18 @@ def try_write(connection, data):
         pass
 
 
+def fill_up(mover, stalled):
+    """The mover's entities move and are flushed until a player who sees them all is skipped, for nobody reads its connection."""
+    n = 5000
+    mover.ok(S, aoi.create_space(flush_ms=500), aoi.add(1, 0, 0, radius=100000), *[aoi.add(2 + i, i, 0) for i in range(n)])
+    stalled.ok(S, aoi.subscribe(1, 1))
+    for step in range(100):  # fills its socket and its outbox
+        if mover.query(S, stats=pb.StatsQuery()).skipped:
+            return
+        mover.ok(S, aoi.move(*[(2 + i, i, step + 1) for i in range(n)]), aoi.flush())
+    raise AssertionError("the reader does not stall")
+
+
 def nested(field, body):
     """A length-delimited field."""
     return aoi.varint(field << 3 | 2) + aoi.varint(len(body)) + body

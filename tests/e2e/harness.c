@@ -214,9 +214,16 @@ static void on_draining(void *ctx)
 
 /* ------------------------------------------------------------------------------------------------------------- clients */
 
-struct client *rig_client_with(struct rig *rig, uint32_t receive_buffer, bool mirror)
+struct libaoi *connect_or_fail(const struct libaoi_options *options)
 {
     char error[400];
+    struct libaoi *c = libaoi_connect(options, error, sizeof error);
+    if (!c) fail_msg("%s", error);
+    return c;
+}
+
+struct client *rig_client_with(struct rig *rig, uint32_t receive_buffer, bool mirror)
+{
     assert_true(rig->client_n < MAX_CLIENTS);
     struct client *client = &rig->clients[rig->client_n++];
     memset(client, 0, sizeof *client);
@@ -230,8 +237,7 @@ struct client *rig_client_with(struct rig *rig, uint32_t receive_buffer, bool mi
         .handlers =
             {.ctx = client, .delta = on_delta, .observed = on_observed, .lost = on_lost, .ack = on_ack, .error = on_error, .draining = on_draining},
     };
-    client->c = libaoi_connect(&options, error, sizeof error);
-    if (!client->c) fail_msg("%s", error);
+    client->c = connect_or_fail(&options);
     return client;
 }
 

@@ -57,6 +57,8 @@ void rig_stop(struct rig *rig);
 /* The daemon's log so far has this text. */
 bool rig_logged(const struct rig *rig, const char *text);
 
+/* libaoi_connect(), or the test fails. */
+struct libaoi *connect_or_fail(const struct libaoi_options *options);
 struct client *rig_client(struct rig *rig);
 struct client *rig_client_with(struct rig *rig, uint32_t receive_buffer, bool mirror);
 void client_end(struct client *client); /* closes the connection, without Bye */

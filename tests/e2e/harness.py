@@ -64,6 +64,14 @@ def eventually(condition, what, seconds=30):
         time.sleep(0.01)
 
 
+def refused_start(*args, status=1):
+    """The daemon must end at once with this status (1: it cannot start so, 2: what it was told is wrong). Returns what it said."""
+    done = subprocess.run([AOID, "--listen", "127.0.0.1:0", "--set", "http_listen=none", *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=60)
+    assert done.returncode == status, (args, done)
+    return done.stdout
+
+
 class Daemon:
     """with Daemon(out_soft_bytes=65536) as d: ... d.port ... Ends it by SIGTERM and looks at how it ended."""
 
@@ -71,6 +79,7 @@ class Daemon:
         self.nofile = nofile  # limit of open files
         self.memory = memory  # limit of its address space, in bytes
         self.dir = tempfile.TemporaryDirectory(prefix="aoid-e2e-")
+        self.config_file = os.path.join(self.dir.name, "aoid.conf")
         self.config, self.options = config, {"max_lease_ms": 0, **options}  # sessions end with their connections, unless a test is about that
         self.process = self.port = None
 
@@ -78,10 +87,8 @@ class Daemon:
         port_file = os.path.join(self.dir.name, "port")
         args = [PLAIN if self.memory else AOID, "--listen", "127.0.0.1:0", "--port-file", port_file, "--set", "http_listen=none"]
         if self.config is not None:
-            path = os.path.join(self.dir.name, "aoid.conf")
-            with open(path, "w") as f:
-                f.write(self.config)
-            args += ["--config", path]
+            self.write_config()
+            args += ["--config", self.config_file]
         for name, value in self.options.items():
             args += ["--set", "%s=%s" % (name, value)]
         self.errors = open(os.path.join(self.dir.name, "stderr"), "w+b")
@@ -117,6 +124,20 @@ class Daemon:
             if limit:
                 resource.setrlimit(what, (limit, limit))
 
+    def write_config(self):
+        with open(self.config_file, "w") as f:
+            f.write(self.config)
+
+    def reload(self, config=None):
+        """SIGHUP, with another configuration if one is given. Returns what is logged meanwhile, up to the outcome."""
+        if config is not None:
+            self.config = config
+            self.write_config()
+        seen = len(self.log())
+        self.signal(signal.SIGHUP)
+        eventually(lambda: "event=reload result=" in self.log()[seen:], "it is reloaded")
+        return self.log()[seen:]
+
     def log(self):
         with open(os.path.join(self.dir.name, "stderr"), "rb") as f:
             return f.read().decode(errors="replace")
@@ -136,6 +157,13 @@ class Daemon:
             assert word not in log, "a sanitizer's report:\n" + log[max(0, log.index(word) - 200):][:8000]
         assert "event=oracle" not in log, "a view was not what brute force gives:\n" + self.tail()
         assert status == 0, "the daemon ended with %d:\n%s" % (status, self.tail())
+
+    def kill(self):
+        """As a crash does. It must not have been in trouble before."""
+        self.process.kill()
+        self.process.wait()
+        self.process.returncode = 0  # which is how this one is to end
+        self.wait()
 
     def stop(self):
         self.signal()

@@ -116,14 +116,19 @@ static void strike(struct proxy *proxy, struct link *link)
 static void end_reading(struct way *way)
 {
     way->from_ended = true;
-    if (way->n == 0 && way->to >= 0 && !way->to_ended) shutdown(way->to, SHUT_WR);
-    if (way->n == 0) way->to_ended = true;
+    if (way->n > 0) return; /* that is written before */
+    if (way->to >= 0 && !way->to_ended) shutdown(way->to, SHUT_WR);
+    way->to_ended = true;
 }
 
-static void read_way(struct way *way, size_t most)
+static bool can_read(const struct way *way)
 {
-    if (most > BUFFER - way->n) most = BUFFER - way->n;
-    ssize_t n = recv(way->from, way->data + way->n, most, MSG_DONTWAIT);
+    return way->from >= 0 && !way->from_ended && way->n < BUFFER;
+}
+
+static void read_way(struct way *way)
+{
+    ssize_t n = recv(way->from, way->data + way->n, BUFFER - way->n, MSG_DONTWAIT);
     if (n > 0)
         way->n += (uint32_t)n;
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
@@ -158,7 +163,7 @@ static void move_way(struct proxy *proxy, struct link *link, int which, bool rea
     if (current && plan->chunk > 0 && plan->chunk < most) most = plan->chunk;
     bool counts = current && plan->fault != PROXY_NONE && plan->upwards == (which == UP);
     if (counts && plan->after_bytes < most) most = (size_t)plan->after_bytes;
-    if (readable && way->from >= 0 && !way->from_ended && way->n < BUFFER) read_way(way, BUFFER);
+    if (readable && can_read(way)) read_way(way);
     size_t passed = write_way(way, most);
     if (current && passed > 0 && plan->pause_us > 0) link->next_us = now_us() + plan->pause_us;
     if (!counts) return;
@@ -201,7 +206,7 @@ static short events_of(const struct proxy *proxy, const struct link *link, int w
     const struct way *way = &link->way[which];
     bool current = link == proxy->links.at[proxy->links.n - 1];
     if ((current && proxy->stalled[which]) || now_us() < link->next_us) return 0;
-    if (reads) return way->from >= 0 && !way->from_ended && way->n < BUFFER ? POLLIN : 0;
+    if (reads) return can_read(way) ? POLLIN : 0;
     return way->n > 0 && way->to >= 0 && !way->to_ended ? POLLOUT : 0;
 }
 

@@ -1,6 +1,5 @@
 """test_doors.py: who may come in: tokens and roles, the Unix socket, TLS."""
 import os
-import signal
 import socket
 import ssl
 import stat
@@ -11,7 +10,7 @@ import warnings
 
 import aoiclient as aoi
 from aoiclient import Closed, Connection, pb
-from harness import AOID, Daemon, eventually, main, test
+from harness import AOID, Daemon, eventually, main, refused_start, test
 
 S = 1
 ADMIN, WRITER, READER = "0123456789abcdef0123456789abcdef", "1123456789abcdef0123456789abcdef", "2123456789abcdef0123456789abcdef"
@@ -55,17 +54,8 @@ def denied(port, token):
 
 def ended(c):
     """Nothing may follow but the end of the connection."""
-    try:
-        raise AssertionError("not closed, but: %s" % c.next())
-    except Closed:
-        pass
-
-
-def refused_start(*args):
-    """The daemon must end at once with a status that is not 0. Returns what it said."""
-    done = subprocess.run([AOID, "--listen", "127.0.0.1:0", "--set", "http_listen=none", *args], capture_output=True, text=True, timeout=60)
-    assert done.returncode not in (0, -6, -11), (done.returncode, done.stderr)
-    return done.stdout + done.stderr
+    frames = c.frames_until_closed()
+    assert not frames, frames
 
 
 @test
@@ -122,7 +112,7 @@ def a_file_of_tokens_that_is_not_fit_ends_the_start():
             assert why in refused_start("--set", "tokens_file=" + f[name]), name
         os.chmod(f["tokens"], 0o644)
         assert "chmod o-rwx" in refused_start("--set", "tokens_file=" + f["tokens"])
-        assert "anybody could command the daemon" in refused_start("--listen", "0.0.0.0:0")
+        assert "anybody could command the daemon" in refused_start("--listen", "0.0.0.0:0", status=2)
 
 
 @test
@@ -174,7 +164,7 @@ def a_unix_socket_may_be_all_that_is_listened_on():
         finally:
             daemon.terminate()
         assert daemon.wait(60) == 0
-        assert "nobody could connect" in refused_start("--set", "listen=none")
+        assert "nobody could connect" in refused_start("--set", "listen=none", status=2)
 
 
 @test
@@ -361,15 +351,15 @@ def a_slow_reader_by_tls_gets_fewer_deltas_and_the_same_view():
 @test
 def certificates_that_are_not_fit_end_the_start():
     with Certificates() as f:
-        def start(**options):
-            return refused_start(*[word for pair in dict(f.options, **options).items() for word in ("--set", "%s=%s" % pair)])
+        def start(status=1, **options):
+            return refused_start(*[word for pair in dict(f.options, **options).items() for word in ("--set", "%s=%s" % pair)], status=status)
 
         assert "is not the key of the certificate" in start(tls_key=f["client.key"])
         assert "No such file" in start(tls_cert=f["missing"])
         assert f["ca.key"] in start(tls_cert=f["ca.key"])
         assert f["ca.pem"] in start(tls_key=f["ca.pem"])
         assert f["daemon.key"] in start(tls_client_ca=f["daemon.key"])
-        assert "neither does without the other" in start(tls_key="")
+        assert "neither does without the other" in start(tls_key="", status=2)
         f.openssl("ec", "-in", f["daemon.key"], "-aes256", "-passout", "pass:secret", "-out", f["locked.key"])
         assert f["locked.key"] in start(tls_key=f["locked.key"])  # and it does not ask the terminal
         os.chmod(f["daemon.key"], 0o644)
@@ -378,25 +368,17 @@ def certificates_that_are_not_fit_end_the_start():
 
 # ------------------------------------------------------------------------------------------------------------ read anew while it runs
 
-def reload(d, result):
-    """SIGHUP, and its outcome in the log."""
-    before = d.log().count("event=reload result=")
-    d.signal(signal.SIGHUP)
-    eventually(lambda: d.log().count("event=reload result=") > before, "it is reloaded")
-    assert d.log().rpartition("event=reload result=")[2].startswith(result), d.tail()
-
-
 @test
 def a_secret_is_changed_in_two_steps_and_a_withdrawn_one_ends_its_sessions():
     new = "9123456789abcdef0123456789abcdef"
     with Files(tokens=TOKENS) as f, Daemon(tokens_file=f["tokens"]) as d, Connection(d.port, token=WRITER) as old, Connection(d.port, token=READER) as map_:
         f.write("tokens", TOKENS + "zone writer %s\n" % new)
-        reload(d, "done")
+        assert "event=reload result=done" in d.reload(), d.tail()
         old.ping()
         with Connection(d.port, token=new) as fresh:
             old.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0))
             f.write("tokens", TOKENS.replace(WRITER, new).replace("map reader", "map writer"))
-            reload(d, "done")
+            assert "event=reload result=done" in d.reload(), d.tail()
             for c in (old, map_):  # another secret, another role
                 error = c.next().error
                 assert error.code == pb.CODE_UNAUTHENTICATED and "withdrawn" in error.text, error
@@ -415,14 +397,14 @@ def certificates_are_read_anew_and_a_broken_one_changes_nothing():
         assert subject(d.port) == "daemon"
         f.certify("renewed", "ca")
         os.replace(f["renewed.pem"], f["daemon.pem"])
-        reload(d, "refused")  # its key is still the old one
+        assert "event=reload result=refused" in d.reload(), d.tail()  # its key is still the old one
         f.write("tokens", "ops admin %s\n" % ADMIN)
-        reload(d, "refused")  # and so the tokens stay as well
+        assert "event=reload result=refused" in d.reload(), d.tail()  # and so the tokens stay as well
         assert subject(d.port) == "daemon"
         Connection(d.port, token=WRITER, tls=f.context()).close()
         f.write("tokens", TOKENS)
         os.replace(f["renewed.key"], f["daemon.key"])
-        reload(d, "done")
+        assert "event=reload result=done" in d.reload(), d.tail()
         assert subject(d.port) == "renewed"
         old.ping()
 

@@ -4,14 +4,8 @@ import time
 
 import aoiclient as aoi
 from aoiclient import Closed, Connection, pb
+from bystander import S, fill_up, kind
 from harness import Daemon, main, test
-
-S = 5
-
-
-def kind(frame):
-    return frame.WhichOneof("kind")
-
 
 @test
 def pending_changes_are_told_before_the_daemon_ends():
@@ -35,15 +29,7 @@ def pending_changes_are_told_before_the_daemon_ends():
 @test
 def a_stalled_reader_cannot_hold_it():
     with Daemon(drain_timeout_ms=500, out_soft_bytes=1 << 20) as d, Connection(d.port) as mover, Connection(d.port, rcvbuf=4096) as stalled:
-        n = 5000
-        mover.ok(S, aoi.create_space(flush_ms=500), aoi.add(1, 0, 0, radius=100000), *[aoi.add(2 + i, i, 0) for i in range(n)])
-        stalled.ok(S, aoi.subscribe(1, 1))
-        for step in range(100):  # fill its socket and its outbox
-            if mover.query(S, stats=pb.StatsQuery()).skipped:
-                break
-            mover.ok(S, aoi.move(*[(2 + i, i, step + 1) for i in range(n)]), aoi.flush())
-        else:
-            raise AssertionError("the reader does not stall")
+        fill_up(mover, stalled)
         mover.ok(S, aoi.move((2, 5, 5)))
         d.signal()
         d.wait(30)
@@ -52,11 +38,8 @@ def a_stalled_reader_cannot_hold_it():
 @test
 def commands_while_draining_are_answered_draining_or_the_connection_is_already_closed():
     with Daemon(drain_timeout_ms=2000, out_soft_bytes=1 << 20) as d, Connection(d.port) as mover, Connection(d.port, rcvbuf=4096) as stalled:
-        n, draining = 5000, False
-        mover.ok(S, aoi.create_space(flush_ms=500), aoi.add(1, 0, 0, radius=100000), *[aoi.add(2 + i, i, 0) for i in range(n)])
-        stalled.ok(S, aoi.subscribe(1, 1))
-        while not mover.query(S, stats=pb.StatsQuery()).skipped:
-            mover.ok(S, aoi.move(*[(2 + i, i, mover.seq) for i in range(n)]), aoi.flush())
+        draining = False
+        fill_up(mover, stalled)
         d.signal()
         try:
             while True:
@@ -76,11 +59,7 @@ def commands_while_draining_are_answered_draining_or_the_connection_is_already_c
 @test
 def nobody_new_is_accepted_and_a_second_signal_ends_it_at_once():
     with Daemon(drain_timeout_ms=60000, out_soft_bytes=1 << 20) as d, Connection(d.port) as mover, Connection(d.port, rcvbuf=4096) as stalled:
-        n = 5000
-        mover.ok(S, aoi.create_space(flush_ms=500), aoi.add(1, 0, 0, radius=100000), *[aoi.add(2 + i, i, 0) for i in range(n)])
-        stalled.ok(S, aoi.subscribe(1, 1))
-        while not mover.query(S, stats=pb.StatsQuery()).skipped:
-            mover.ok(S, aoi.move(*[(2 + i, i, mover.seq) for i in range(n)]), aoi.flush())
+        fill_up(mover, stalled)
         d.signal()
         mover.wait("draining")
         try:

@@ -46,7 +46,6 @@ static void on_ack(void *ctx, const struct libaoi_ack *ack)
 
 static void seat_connect(struct seat *seat)
 {
-    char error[400];
     const struct libaoi_options options = {.address = seat->address,
                                            .client_name = "seat",
                                            .timeout_ms = TIMEOUT_MS,
@@ -54,8 +53,7 @@ static void seat_connect(struct seat *seat)
                                            .lease_ms = LEASE_MS,
                                            .resume = true,
                                            .handlers = {.ctx = seat, .ack = on_ack}};
-    seat->c = libaoi_connect(&options, error, sizeof error);
-    if (!seat->c) fail_msg("%s", error);
+    seat->c = connect_or_fail(&options);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- commands */

@@ -86,13 +86,12 @@ def fill(c, space):
         assert all(e.code == pb.CODE_LIMIT_EXCEEDED for e in ack.errors), ack
         refused += ack.errors_total
     for player in range(1, PLAYERS + 5):
-        ack = c.batch(space, pb.Command(set_viewport=pb.SetViewport(player=player, min_x=-100, min_y=-100, max_x=100, max_y=100)),
-                      *[aoi.subscribe(player, 1 + e) for e in range(1100)],
-                      *[pb.Command(override=pb.Override(player=player, entity=1 << 40 | e, kind=pb.OVERRIDE_KIND_SHOW)) for e in range(1100)])
+        ack = c.batch(space, aoi.set_viewport(player, (-100, -100), (100, 100)), *[aoi.subscribe(player, 1 + e) for e in range(1100)],
+                      *[aoi.show(player, 1 << 40 | e) for e in range(1100)])
         assert {e.code for e in ack.errors} <= {pb.CODE_LIMIT_EXCEEDED, pb.CODE_UNKNOWN_PLAYER}, ack.errors[0]
         refused += ack.errors_total
     for _ in range(0, MESSAGES + 200, 100):
-        refused += c.batch(space, *[pb.Command(publish=pb.Publish(entity=1, message=PAYLOAD))] * 100).errors_total
+        refused += c.batch(space, *[aoi.publish(1, PAYLOAD)] * 100).errors_total
     return refused
 
 
@@ -117,7 +116,7 @@ def a_world_that_is_filled_to_every_limit_and_then_changed_fits():
 def asks_and_does_not_read(d, player, asked):
     """A connection with a player that sees everything, and with questions of which the answers are many times what it may be behind by."""
     c = Connection(d.port, rcvbuf=4096)
-    c.batch(7, pb.Command(set_viewport=pb.SetViewport(player=player, min_x=-100, min_y=-100, max_x=100, max_y=100)))
+    c.batch(7, aoi.set_viewport(player, (-100, -100), (100, 100)))
     c.write(asked)
     return c
 
@@ -147,8 +146,8 @@ SOME = range(1, 201)
 GREED = {  # 200 commands of round i, in a space where entities 1 to 200 and players 1 to 50 are
     "entities": lambda i: [aoi.add(200 * i + k, k, i, payload=PAYLOAD, radius=50, report_observed=True) for k in SOME],
     "players": lambda i: [aoi.set_viewport(200 * i + k, (-1e6, -1e6), (1e6, 1e6)) for k in SOME],
-    "overrides": lambda i: [pb.Command(override=pb.Override(player=1 + i % 50, entity=1 << 40 | 200 * i + k, kind=pb.OVERRIDE_KIND_SHOW)) for k in SOME],
-    "messages": lambda i: [pb.Command(publish=pb.Publish(entity=1, message=PAYLOAD))] * len(SOME),
+    "overrides": lambda i: [aoi.show(1 + i % 50, 1 << 40 | 200 * i + k) for k in SOME],
+    "messages": lambda i: [aoi.publish(1, PAYLOAD)] * len(SOME),
 }
 
 
@@ -157,7 +156,7 @@ def where_no_other_limit_holds_max_memory_bytes_does():
     """The other limits' defaults allow many times what there is."""
     for what, commands in GREED.items():
         with Daemon(memory=MEMORY, max_memory_bytes="32MiB") as d, Bystander(d) as other, Connection(d.port) as c:
-            c.ok(6, aoi.create_space(flush_ms=0), *GREED["entities"](0)[:200], *GREED["players"](0)[:50])
+            c.ok(6, aoi.create_space(flush_ms=0), *GREED["entities"](0), *GREED["players"](0)[:50])
             refused = 0
             for i in range(1, 3000):
                 refused += c.batch(6, *commands(i)).errors_total

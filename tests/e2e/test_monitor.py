@@ -7,9 +7,8 @@ import time
 
 import aoiclient as aoi
 from aoiclient import Connection, pb
-from harness import Daemon, eventually, main, seeded, test
-
-S = 5
+from bystander import S, fill_up
+from harness import Daemon, eventually, main, refused_start, seeded, test
 
 
 def monitored(**options):
@@ -131,11 +130,8 @@ def spaces_are_listed_as_json_in_pages():
 @test
 def it_is_not_ready_while_it_drains():
     with monitored(drain_timeout_ms=60000, out_soft_bytes=1 << 20) as d, Connection(d.port) as mover, Connection(d.port, rcvbuf=4096) as stalled:
-        port, n = http_port(d), 5000
-        mover.ok(S, aoi.create_space(flush_ms=500), aoi.add(1, 0, 0, radius=100000), *[aoi.add(2 + i, i, 0) for i in range(n)])
-        stalled.ok(S, aoi.subscribe(1, 1))
-        while not mover.query(S, stats=pb.StatsQuery()).skipped:
-            mover.ok(S, aoi.move(*[(2 + i, i, mover.seq) for i in range(n)]), aoi.flush())
+        port = http_port(d)
+        fill_up(mover, stalled)
         d.signal()
         mover.wait("draining")
         status, _, text = get(port, "/readyz")
@@ -147,6 +143,16 @@ def it_is_not_ready_while_it_drains():
         d.wait()
 
 
+def one_too_many(port, idle):
+    """Of these connections all but the first 20 are turned away at once; then they are closed."""
+    for s in idle[20:]:
+        s.settimeout(30)
+        assert s.recv(1) == b"", "one too many is turned away at once"
+    for s in idle:
+        s.close()
+    eventually(lambda: serves(port), "there is room again")
+
+
 @test
 def many_silent_or_slow_http_clients_hold_up_nobody():
     with monitored() as d, Connection(d.port) as c:
@@ -154,12 +160,7 @@ def many_silent_or_slow_http_clients_hold_up_nobody():
         idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]
         idle[0].sendall(b"GET /met")
         c.ping()
-        for s in idle[20:]:
-            s.settimeout(30)
-            assert s.recv(1) == b"", "one too many is turned away at once"
-        for s in idle:
-            s.close()
-        eventually(lambda: serves(port), "there is room again")
+        one_too_many(port, idle)
         silent = socket.create_connection(("127.0.0.1", port))  # still there when the daemon ends
         silent.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n")
         d.stop()
@@ -198,13 +199,7 @@ def neither_http2_nor_websockets_nor_noise_change_how_many_clients_there_may_be(
                 request[rng.randrange(len(request))] = rng.randrange(256)
             offer(port, bytes(request))
         assert get(port, "/healthz")[0] == 200
-        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
-        for s in idle[20:]:
-            s.settimeout(30)
-            assert s.recv(1) == b"", "one too many is turned away, as before"
-        for s in idle:
-            s.close()
-        eventually(lambda: serves(port), "there is room again")
+        one_too_many(port, [socket.create_connection(("127.0.0.1", port)) for _ in range(40)])
 
 
 @test
@@ -219,15 +214,10 @@ def garbage_is_no_request():
 
 @test
 def an_address_that_cannot_be_is_refused_in_plain_words_and_none_is_fine():
-    import subprocess
-    from harness import AOID
     with monitored() as d:
-        ended = subprocess.run([AOID, "--listen", "127.0.0.1:0", "--set", "http_listen=127.0.0.1:%d" % http_port(d)], stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
-        assert ended.returncode == 1 and b"choose another one" in ended.stdout, ended
-    ended = subprocess.run([AOID, "--listen", "127.0.0.1:0", "--set", "http_listen=192.0.2.1:2644"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT, timeout=60)  # an address that nobody has
-    assert ended.returncode == 1 and b"http_listen = 192.0.2.1:2644: cannot listen: Cannot assign requested address" in ended.stdout, ended
+        assert "choose another one" in refused_start("--set", "http_listen=127.0.0.1:%d" % http_port(d))
+    text = refused_start("--set", "http_listen=192.0.2.1:2644")  # an address that nobody has
+    assert "http_listen = 192.0.2.1:2644: cannot listen: Cannot assign requested address" in text, text
     with Daemon() as d:
         assert "event=http" not in d.log()
 

@@ -16,24 +16,8 @@ S = 5
 FILE = "[server]\nidle_timeout_ms = %(idle)s\nlog_level = %(level)s\n[limits]\nmax_entities = %(entities)s\n[space 1]\nflush_ms = %(flush)s\n%(more)s"
 
 
-def write_config(d, **values):
-    values = dict(dict(idle=60000, level="info", entities=1000, flush=20, more=""), **values)
-    path = os.path.join(d.dir.name, "aoid.conf")
-    with open(path + ".new", "w") as f:
-        f.write(FILE % values)
-    os.rename(path + ".new", path)
-
-
-def start(**values):
-    return Daemon(config=FILE % dict(dict(idle=60000, level="info", entities=1000, flush=20, more=""), **values))
-
-
-def reload(d, what="result="):
-    """SIGHUP; the log lines that it made, when there is one with `what`."""
-    seen = len(d.log())
-    d.signal(signal.SIGHUP)
-    eventually(lambda: what in d.log()[seen:], "the reload is logged: " + d.log()[seen:])
-    return d.log()[seen:]
+def config(idle=60000, level="info", entities=1000, flush=20, more=""):
+    return FILE % dict(idle=idle, level=level, entities=entities, flush=flush, more=more)
 
 
 def spaces(c):
@@ -42,10 +26,9 @@ def spaces(c):
 
 @test
 def sighup_changes_options_and_spaces_while_clients_stay():
-    with start() as d, Connection(d.port) as c:
+    with Daemon(config()) as d, Connection(d.port) as c:
         c.ok(1, aoi.add(1, 0, 0, radius=10), aoi.add(2, 3, 0), aoi.subscribe(1, 1))
-        write_config(d, level="debug", flush=70, idle=50000, more="max_view = 7\n[space 2]\nflush_ms = 30\n[limits]\nmax_sessions = 2\n")
-        log = reload(d)
+        log = d.reload(config(level="debug", flush=70, idle=50000, more="max_view = 7\n[space 2]\nflush_ms = 30\n[limits]\nmax_sessions = 2\n"))
         assert "result=done changed=log_level,idle_timeout_ms,max_sessions" in log, log
         assert "space=1 changed=settings" in log and "space=2 changed=made" in log and "restart" not in log, log
         assert spaces(c)[1].settings.flush_ms == 70 and spaces(c)[1].settings.max_view == 7 and spaces(c)[2].settings.flush_ms == 30
@@ -56,14 +39,13 @@ def sighup_changes_options_and_spaces_while_clients_stay():
             assert late.welcome.idle_timeout_ms == 50000
             with Connection(d.port, hello=False) as third:
                 assert third.call(hello=pb.Hello(protocol_version=1)).error.code == pb.CODE_LIMIT_EXCEEDED
-        assert "result=done changed=-" in reload(d), "nothing has changed since"
+        assert "result=done changed=-" in d.reload(), "nothing has changed since"
 
 
 @test
 def what_needs_a_restart_is_said_and_left_as_it_is():
-    with start(more="[space 9]\n") as d, Connection(d.port) as c:
-        write_config(d, entities=5, more="cell_size = 48\n")
-        log = reload(d)
+    with Daemon(config(more="[space 9]\n")) as d, Connection(d.port) as c:
+        log = d.reload(config(entities=5, more="cell_size = 48\n"))
         assert "needs_restart=max_entities" in log and "space=1 why=" in log and "space=9 why=" in log and "result=done" in log, log
         c.ok(1, *[aoi.add(1 + i, i, 0) for i in range(10)])
         assert spaces(c)[1].settings.cell_size == 64 and 9 in spaces(c)
@@ -71,26 +53,35 @@ def what_needs_a_restart_is_said_and_left_as_it_is():
 
 @test
 def an_invalid_configuration_is_refused_whole_with_one_line_that_says_why():
-    with start() as d, Connection(d.port) as c:
+    with Daemon(config()) as d, Connection(d.port) as c:
         for values, why in ((dict(idle=1000, flush="soon"), "aoid.conf:7: flush_ms = soon"), (dict(idle=1000, more="[space 2]\ncell_size = -1\n"), "cell_size"),
                             (dict(idle=1000, more="[server]\ntokens_file = /no/such/file\n"), "/no/such/file"),
                             (dict(idle=1000, more="[server]\nout_soft_bytes = 1MiB\n[limits]\n"), "out_soft_bytes")):
-            write_config(d, **values)
-            log = reload(d)
+            log = d.reload(config(**values))
             assert log.count("\n") == 1 and "level=error" in log and "result=refused" in log and why in log, log
             assert spaces(c)[1].settings.flush_ms == 20 and set(spaces(c)) == {1}
-        os.remove(os.path.join(d.dir.name, "aoid.conf"))
-        assert "No such file" in reload(d)
+        os.remove(d.config_file)
+        assert "No such file" in d.reload()
         with Connection(d.port) as late:
             assert late.welcome.idle_timeout_ms == 60000
 
 
 @test
 def options_that_only_hold_together_are_checked_with_those_that_stay():
-    with start(more="[limits]\nmax_payload = 100KiB\n") as d:
-        write_config(d, more="[limits]\nout_soft_bytes = 64KiB\n")  # fits with the default of max_payload, which only a restart brings
-        log = reload(d)
+    with Daemon(config(more="[limits]\nmax_payload = 100KiB\n")) as d:
+        log = d.reload(config(more="[limits]\nout_soft_bytes = 64KiB\n"))  # fits with the default of max_payload, which only a restart brings
         assert "result=refused" in log and "out_soft_bytes" in log, log
+
+
+@test
+def a_page_still_fits_in_the_frames_that_only_a_restart_makes_larger():
+    with start(more="[limits]\nmax_frame_bytes = 8KiB\n") as d:
+        with Connection(d.port) as c:
+            page = c.welcome.query_page
+        write_config(d)
+        assert "needs_restart=max_frame_bytes" in reload(d)
+        with Connection(d.port) as c:
+            assert c.welcome.max_frame_bytes == 8192 and c.welcome.query_page == page < 8192 // 28
 
 
 @test
@@ -99,13 +90,13 @@ def tokens_are_read_anew():
         os.chmod(f.name, 0o600)
         f.write("zone writer aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n")
         f.flush()
-        with start(more="[server]\ntokens_file = %s\n" % f.name) as d, Connection(d.port, token="a" * 32) as c:
+        with Daemon(config(more="[server]\ntokens_file = %s\n" % f.name)) as d, Connection(d.port, token="a" * 32) as c:
             c.ping()
             f.seek(0)
             f.truncate()
             f.write("zone writer bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n")
             f.flush()
-            reload(d)
+            d.reload()
             with Connection(d.port, token="b" * 32) as late:
                 late.ping()
             assert any(frame.WhichOneof("kind") == "error" for frame in c.frames_until_closed())
@@ -229,6 +220,22 @@ def what_is_passed_on_and_cannot_be_used_is_refused_in_plain_words():
         with started({"LISTEN_PID": "1", "LISTEN_FDS": "1"}, args=["--listen", "127.0.0.1:0"], stderr=subprocess.PIPE) as p:  # meant for another process
             assert b"event=listening" in p.stderr.readline()
             p.stderr.close()
+
+
+@test
+def that_all_crosses_the_network_in_the_clear_is_said_by_the_address_that_is_listened_on():
+    with tempfile.NamedTemporaryFile("w", prefix="aoid-e2e-") as f:
+        os.chmod(f.name, 0o600)
+        f.write("zone writer aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n")
+        f.flush()
+        for host, listen, warned in (("0.0.0.0", "127.0.0.1:0", True), ("127.0.0.1", "0.0.0.0:0", False)):  # what is passed on counts
+            with listening(socket.AF_INET, (host, 0)) as passed:
+                script = "exec 3<&%d; export LISTEN_PID=$$ LISTEN_FDS=1;" % passed.fileno()
+                args = ["--listen", listen, "--set", "tokens_file=" + f.name]
+                with started(pass_fds=[passed.fileno()], prefix=script, args=args, stderr=subprocess.PIPE) as p:
+                    line = p.stderr.readline().decode()
+                    assert "event=listening address=%s:" % host in line and ("in the clear" in line) == warned, line
+                    p.stderr.close()
 
 
 # ---------------------------------------------------------------------------------------------------------------- standard error

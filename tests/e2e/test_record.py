@@ -1,13 +1,12 @@
 """test_record.py: a recording of a run goes through the core again: the digest is the same, run for run and index for index."""
 import os
 import re
-import signal
 import subprocess
 import tempfile
 
 import aoiclient as aoi
 from aoiclient import Connection, pb
-from harness import AOID, Daemon, eventually, main, seeded, test
+from harness import AOID, Daemon, main, refused_start, seeded, test
 
 S = 5
 
@@ -119,13 +118,10 @@ def sessions_that_break_and_come_back_are_replayed_as_well():
             watcher.ok(1, aoi.set_viewport(1, (0, 0), (10, 10)))
             a = Connection(d.port)
             a.ok(1, aoi.add(1, 5, 5, radius=10), aoi.subscribe(7, 1))
-            welcome = a.welcome
             a.reset()
             watcher.ok(1, aoi.add(2, 6, 6), aoi.flush())
-            with Connection(d.port, hello=False) as b:
-                reply = b.call(hello=pb.Hello(protocol_version=1, resume_session=welcome.session, resume_token=welcome.resume_token))
-                assert reply.welcome.resumed
-                b.seq = max(b.seq, 100)
+            with Connection(d.port, resume=a) as b:
+                assert b.welcome.resumed
                 b.ok(1, aoi.move((1, 4, 4)), aoi.flush())
                 b.ping()
                 assert set(b.view(1, 7)) == {2}
@@ -136,21 +132,22 @@ def sessions_that_break_and_come_back_are_replayed_as_well():
 
 @test
 def aoictl_replays_it_to_another_daemon_which_tells_its_players_the_same():
+    def played_to(d, path):
+        return subprocess.run([os.path.join(os.path.dirname(AOID), "aoictl"), "--address", "127.0.0.1:%d" % d.port, "replay", path, "--speed", "1000"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
+
     rng = seeded("run")
-    aoictl = os.path.join(os.path.dirname(AOID), "aoictl")
     with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
         first, second = os.path.join(dir, "first"), os.path.join(dir, "second")
         a_run(first, rng, timed=False)
         with Daemon(record=second) as d:
-            p = subprocess.run([aoictl, "--address", "127.0.0.1:%d" % d.port, "replay", first, "--speed", "1000"], stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
+            p = played_to(d, first)
             assert p.returncode == 0 and b"sessions 2 " in p.stdout, p
         assert replayed(second)[2] == replayed(first)[2]
         with open(first, "r+b") as f:
             f.truncate(os.path.getsize(first) - 3)
         with Daemon() as d:
-            p = subprocess.run([aoictl, "--address", "127.0.0.1:%d" % d.port, "replay", first, "--speed", "1000"], stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
+            p = played_to(d, first)
             assert p.returncode == 1 and b"is cut off within an entry" in p.stderr, p
 
 
@@ -184,10 +181,7 @@ def what_sighup_changes_is_replayed_as_well():
         config = "[server]\nrecord = %s\n[space 1]\nflush_ms = 0\n" % path
         with Daemon(config=config) as d, Connection(d.port) as c:
             c.ok(1, *[aoi.add(i + 1, i, 0) for i in range(10)], aoi.set_viewport(1, (0, 0), (20, 20)), aoi.flush())
-            with open(os.path.join(d.dir.name, "aoid.conf"), "w") as f:
-                f.write(config + "max_view = 3\n[space 2]\nflush_ms = 0\n")
-            d.signal(signal.SIGHUP)
-            eventually(lambda: "result=done" in d.log(), "it is read anew")
+            assert "result=done" in d.reload(config + "max_view = 3\n[space 2]\nflush_ms = 0\n")
             c.ok(1, aoi.flush())
             c.ok(2, aoi.add(1, 1, 1), aoi.set_viewport(1, (0, 0), (20, 20)), aoi.flush())
             c.ping()
@@ -205,24 +199,17 @@ def an_old_recording_is_kept_under_another_name_and_a_path_that_cannot_be_is_ref
             with Daemon(record=path) as d, Connection(d.port) as c:
                 c.ok(S, aoi.create_space())
         assert replayed(path)[0] == replayed(path + ".old")[0] == 0
-        p = subprocess.run([AOID, "--listen", "127.0.0.1:0", "--set", "http_listen=none", "--set", "record=/no/such/dir/file"], stdin=subprocess.DEVNULL,
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
-        assert p.returncode == 1 and b"record = /no/such/dir/file: cannot be written" in p.stdout, p
+        assert "record = /no/such/dir/file: cannot be written" in refused_start("--set", "record=/no/such/dir/file")
 
 
 @test
 def a_crash_leaves_what_led_to_it():
     with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
         path = os.path.join(dir, "recording")
-        try:
-            with Daemon(record=path) as d, Connection(d.port) as c:
-                c.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0), aoi.set_viewport(1, (0, 0), (1, 1)), aoi.flush())
-                c.ping()
-                d.signal(signal.SIGKILL)
-                d.process.wait()
-                d.process.returncode = 0
-        finally:
-            pass
+        with Daemon(record=path) as d, Connection(d.port) as c:
+            c.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0), aoi.set_viewport(1, (0, 0), (1, 1)), aoi.flush())
+            c.ping()
+            d.kill()
         status, counts, _, text = replayed(path)
         assert status == 0 and counts["enters"] == 1, (counts, text)
 

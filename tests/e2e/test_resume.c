@@ -26,7 +26,6 @@ static size_t refused;
 
 static struct libaoi *connect_resuming(uint32_t lease_ms)
 {
-    char error[400];
     const struct libaoi_options options = {.address = rig.daemon.address,
                                            .client_name = "comes back",
                                            .timeout_ms = TIMEOUT_MS,
@@ -35,9 +34,7 @@ static struct libaoi *connect_resuming(uint32_t lease_ms)
                                            .resume = true,
                                            .handlers = {.ctx = &refused, .ack = count_refusals}};
     refused = 0;
-    struct libaoi *c = libaoi_connect(&options, error, sizeof error);
-    if (!c) fail_msg("%s", error);
-    return c;
+    return connect_or_fail(&options);
 }
 
 /* A process that adds 100 entities and then lives until it is killed. */
@@ -73,6 +70,12 @@ static void sleep_ms(int ms)
     usleep((unsigned)ms * 1000);
 }
 
+/* Waits until at most n are left. Not for ever: whoever needs it looks again. */
+static void await_entities(uint64_t n)
+{
+    for (int i = 0; i < 4000 && entities() > n; i++) sleep_ms(5);
+}
+
 CASE(what_a_killed_game_server_had_leaves_when_its_lease_is_over)
 {
     pid_t pid = start_server();
@@ -86,7 +89,7 @@ CASE(what_a_killed_game_server_had_leaves_when_its_lease_is_over)
         flush(mover, SPACE, eye);
         assert_int_equal(libaoi_view(eye->c, SPACE, P)->leaves, 0);
     }
-    for (int i = 0; i < 4000 && entities() > 2; i++) sleep_ms(5);
+    await_entities(2);
     flush(mover, SPACE, eye);
     assert_int_equal(libaoi_view(eye->c, SPACE, P)->leaves, 100);
     assert_true(entities() <= 2);
@@ -137,7 +140,7 @@ CASE(a_session_whose_lease_is_over_is_told_that_it_is_a_new_one)
     assert_int_equal(libaoi_wait(c, libaoi_ping(c, 1), TIMEOUT_MS), 0);
     assert_int_equal(libaoi_view(c, SPACE, 7)->n, 2);
     shutdown(libaoi_fd(c), SHUT_RDWR);
-    for (int i = 0; i < 4000 && entities() > 2; i++) sleep_ms(5);
+    await_entities(2);
     assert_int_equal(libaoi_resume(c, TIMEOUT_MS), 0);
     assert_true(libaoi_welcome(c)->session != session);
     assert_null(libaoi_view(c, SPACE, 7));
@@ -168,16 +171,14 @@ CASE(what_was_sent_while_there_was_no_connection_goes_out_with_the_resume)
     assert_int_equal(refused, 0);
     assert_int_equal(entities(), 21);
     libaoi_close(c); /* says Bye */
-    for (int i = 0; i < 4000 && entities() > 1; i++) sleep_ms(5);
+    await_entities(1);
     assert_int_equal(entities(), 1);
     assert_false(rig_logged(&rig, "lease_end"));
 }
 
 CASE(a_resume_without_the_option_is_an_error_and_changes_nothing)
 {
-    char error[400];
-    struct libaoi *c = libaoi_connect(&(struct libaoi_options){.address = rig.daemon.address, .timeout_ms = TIMEOUT_MS}, error, sizeof error);
-    assert_non_null(c);
+    struct libaoi *c = connect_or_fail(&(struct libaoi_options){.address = rig.daemon.address, .timeout_ms = TIMEOUT_MS});
     assert_int_equal(libaoi_resume(c, 100), LIBAOI_EINVAL);
     assert_int_equal(libaoi_wait(c, libaoi_ping(c, 1), TIMEOUT_MS), 0);
     libaoi_close(c);

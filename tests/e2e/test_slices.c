@@ -73,11 +73,8 @@ static uint64_t first_after(const struct bystander *b, uint64_t time_us)
 
 static struct libaoi *connect_with(struct libaoi_handlers handlers, bool mirror)
 {
-    char error[300];
     const struct libaoi_options options = {.address = rig.daemon.address, .client_name = "slices", .mirror = mirror, .handlers = handlers};
-    struct libaoi *c = libaoi_connect(&options, error, sizeof error);
-    if (c == NULL) fail_msg("%s", error);
-    return c;
+    return connect_or_fail(&options);
 }
 
 /* Everything sent has been answered, and what the daemon had to say to this connection has come. */
@@ -86,6 +83,12 @@ static void ok(struct libaoi *c)
     libaoi_send(c);
     libaoi_ping(c, 0);
     if (libaoi_sync(c, TIMEOUT_MS) != 0) fail_msg("%s", libaoi_error(c));
+}
+
+/* The player sees all there is. */
+static void look(struct libaoi *c, uint64_t player)
+{
+    libaoi_set_viewport(c, SPACE, player, (float[]){-1, -1, 0}, (float[]){WALKERS, WALKERS, 0});
 }
 
 static void poll_now(struct libaoi *c)
@@ -117,7 +120,7 @@ static void begin(struct watch *w, struct libaoi **walker, uint64_t *pong_us)
     for (uint64_t id = 1; id <= WALKERS; id++)
         libaoi_add(*walker, SPACE, LIBAOI_ADD_NEW, &(struct libaoi_entity){.id = id, .pos = {(float)id - 1, 0}});
     ok(*walker);
-    for (uint64_t p = 1; p <= PLAYERS; p++) libaoi_set_viewport(w->c, SPACE, p, (float[]){-1, -1, 0}, (float[]){WALKERS, WALKERS, 0});
+    for (uint64_t p = 1; p <= PLAYERS; p++) look(w->c, p);
     ok(w->c);
     libaoi_flush(w->c, SPACE, 0);
     ok(w->c);
@@ -154,7 +157,7 @@ static uint64_t timed(struct watch *w, struct libaoi *walker, int round)
         if (w->flush == before || begun != 0) continue;
         begun = w->time_us;
         number = w->flush;
-        libaoi_set_viewport(w->c, SPACE, 1, (float[]){-1, -1, 0}, (float[]){WALKERS, WALKERS, 0});
+        look(w->c, 1);
         libaoi_send(w->c);
     }
     assert_int_equal(w->flush, number);
@@ -214,7 +217,7 @@ static void players_that_leave_in_the_middle_of_a_flush_and_a_drain_are_fine(voi
     begin(&w, &walker, &pong_us);
     struct watch other = {0};
     other.c = connect_with((struct libaoi_handlers){.ctx = &other, .delta = on_delta, .ack = on_ack}, true);
-    for (uint64_t p = 1; p <= 100; p++) libaoi_set_viewport(other.c, SPACE, PLAYERS + p, (float[]){-1, -1, 0}, (float[]){WALKERS, WALKERS, 0});
+    for (uint64_t p = 1; p <= 100; p++) look(other.c, PLAYERS + p);
     ok(other.c);
     libaoi_flush(other.c, SPACE, 0);
     ok(other.c);

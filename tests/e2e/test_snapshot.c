@@ -46,11 +46,9 @@ static int remove_dir(void **state)
 
 static struct libaoi *begin(void)
 {
-    char error[400];
     const struct libaoi_options options = {
         .address = unix_socket, .client_name = "comes back", .timeout_ms = TIMEOUT_MS, .mirror = true, .lease_ms = 60000, .resume = true};
-    struct libaoi *c = libaoi_connect(&options, error, sizeof error);
-    if (c == NULL) fail_msg("%s", error);
+    struct libaoi *c = connect_or_fail(&options);
     libaoi_create_space(c, SPACE, &(struct libaoi_settings){.flush_ms = 20}, false);
     libaoi_add(c, SPACE, LIBAOI_ADD_NEW, &(struct libaoi_entity){.id = UNIT, .radius = 50});
     for (uint64_t id = 1; id <= 10; id++) libaoi_add(c, SPACE, LIBAOI_ADD_NEW, &(struct libaoi_entity){.id = id, .pos = {(float)id, 0}});

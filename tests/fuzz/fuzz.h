@@ -27,4 +27,12 @@ static inline uint32_t fuzz_below(struct fuzz_input *in, uint32_t n)
     return fuzz_byte(in) % n;
 }
 
+/* A length in two bytes, and no more than what is left behind them. */
+static inline size_t fuzz_length(struct fuzz_input *in)
+{
+    size_t len = fuzz_byte(in);
+    len += (size_t)fuzz_byte(in) << 8;
+    return len < in->left ? len : in->left;
+}
+
 #endif

@@ -1,10 +1,7 @@
 /* fuzz_client.c: whatever a client sends is refused, or means something that survives being written and read again, and takes memory in proportion. */
-#include <string.h>
-
-#include "base/check.h"
 #include "fuzz.h"
+#include "twice.h"
 #include "wire/codec.h"
-#include "wire/frame.h"
 
 /* Decodes, and appends what it said to out, which touches all of it. False: malformed. */
 static bool read_and_write(const uint8_t *body, size_t len, struct buf *out)
@@ -22,14 +19,6 @@ static bool read_and_write(const uint8_t *body, size_t len, struct buf *out)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct buf once = {0}, twice = {0};
-    struct frame f;
-    if (read_and_write(data, size, &once)) {
-        CHECK(frame_next(buf_data(&once), buf_len(&once), FRAME_BODY_MAX, &f) == FRAME_READY && f.header_len + f.body_len == buf_len(&once));
-        CHECK(read_and_write(buf_data(&once) + f.header_len, f.body_len, &twice));
-        CHECK(buf_len(&once) == buf_len(&twice) && memcmp(buf_data(&once), buf_data(&twice), buf_len(&once)) == 0);
-    }
-    buf_clear(&once);
-    buf_clear(&twice);
+    check_twice(read_and_write, data, size);
     return 0;
 }

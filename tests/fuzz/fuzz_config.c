@@ -34,6 +34,17 @@ static void check_taken(struct config *config)
     }
 }
 
+/* Everything has been read. */
+static void check_whole(struct config *config)
+{
+    char err[CONFIG_ERROR_MAX] = "";
+    if (config_check(config, err) == 0) {
+        check_taken(config);
+    } else {
+        check_fault(err);
+    }
+}
+
 static int read_file(struct config *config, const uint8_t *data, size_t size, char *err)
 {
     if (size == 0) return 0; /* fmemopen() takes no empty file */
@@ -57,13 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char err[CONFIG_ERROR_MAX] = "";
     struct config config;
     config_init(&config);
-    if (read_file(&config, data, size, err) == 0) {
-        if (config_check(&config, err) == 0) {
-            check_taken(&config);
-        } else {
-            check_fault(err);
-        }
-    }
+    if (read_file(&config, data, size, err) == 0) check_whole(&config);
     config_clear(&config);
 
     char *lines = mem_zalloc(size + 1), *rest = lines, *line;
@@ -75,11 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         config_clear(&config); /* it is good for nothing else now */
         config_init(&config);
     }
-    if (config_check(&config, err) == 0) {
-        check_taken(&config);
-    } else {
-        check_fault(err);
-    }
+    check_whole(&config);
     config_clear(&config);
     free(lines);
     return 0;

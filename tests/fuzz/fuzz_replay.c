@@ -26,9 +26,7 @@ static void put_entries(struct fuzz_input *in, struct buf *out)
     while (in->left > 0) {
         enum recording_kind kind = (enum recording_kind)(RECORDING_SPACE + fuzz_below(in, RECORDING_KINDS - RECORDING_SPACE));
         uint64_t who = fuzz_byte(in);
-        size_t len = fuzz_byte(in);
-        len += (size_t)fuzz_byte(in) << 8;
-        if (len > in->left) len = in->left;
+        size_t len = fuzz_length(in);
         recording_put(out, kind, time_us++, who, NULL, 0, in->at, len);
         in->at += len;
         in->left -= len;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../core/model.h"
 #include "base/bytes.h"
 #include "fuzz.h"
 #include "server/snapshot_file.h"
@@ -32,9 +33,7 @@ static void put_section(struct buf *out, uint32_t number, const void *bytes, siz
 static void put_file(struct fuzz_input *in, struct buf *out)
 {
     struct buf first = {0};
-    size_t len = fuzz_byte(in);
-    len += (size_t)fuzz_byte(in) << 8;
-    if (len > in->left) len = in->left;
+    size_t len = fuzz_length(in);
     buf_append(out, "aoidsnap", 8);
     bytes_put(out, SNAPSHOT_FILE_VERSION, 4);
     bytes_put(&first, 1000000, 8); /* the time, and the last session's id */
@@ -43,11 +42,6 @@ static void put_file(struct fuzz_input *in, struct buf *out)
     put_section(out, 2, in->at, len);
     put_section(out, 3, in->at + len, in->left - len);
     buf_clear(&first);
-}
-
-static void take(void *ctx, const void *bytes, size_t len)
-{
-    buf_append(ctx, bytes, len);
 }
 
 static struct aoi_world *load(const struct buf *bytes)
@@ -69,11 +63,11 @@ static void go_on(struct aoi_world *world, const struct sessions *sessions)
         aoi_flush(space, &info);
     }
     aoi_validate(world);
-    aoi_world_save(world, 5000, take, &once);
+    model_save(world, 5000, &once);
     struct aoi_world *again = load(&once);
     CHECK(again != NULL);
     aoi_validate(again);
-    aoi_world_save(again, 5000, take, &twice);
+    model_save(again, 5000, &twice);
     CHECK(buf_len(&once) == buf_len(&twice) && memcmp(buf_data(&once), buf_data(&twice), buf_len(&once)) == 0);
     aoi_world_free(again);
     buf_clear(&once);

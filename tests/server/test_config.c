@@ -53,7 +53,7 @@ static void the_defaults_are_those_that_the_documents_promise(void **state)
     struct config config;
     config_init(&config);
     assert_int_equal(config_check(&config, err), 0);
-    assert_string_equal(config.listen, "127.0.0.1:2643");
+    assert_string_equal(config.listen.text, "127.0.0.1:2643");
     assert_int_equal(config.log_level, LOG_LEVEL_INFO);
     assert_int_equal(config.max_frame_bytes, 1 << 20);
     assert_int_equal(config.max_connections, 1024);
@@ -84,8 +84,8 @@ static void a_file_sets_options_and_comments_are_left_alone(void **state)
     assert_int_equal(read_text(&config, "# a comment\n; another\n\n[server]\nlisten = [::1]:7 ; here\n  log_level=debug\n\t# indented\n[limits]\n"
                                         "max_payload = 8 KiB\nout_soft_bytes=1MiB\nout_hard_bytes = 2097152\nmax_radius = 512.5\n"),
                      0);
-    assert_string_equal(config.listen, "[::1]:7");
-    assert_int_equal(config.address.ss_family, AF_INET6);
+    assert_string_equal(config.listen.text, "[::1]:7");
+    assert_int_equal(config.listen.socket.ss_family, AF_INET6);
     assert_int_equal(config.log_level, LOG_LEVEL_DEBUG);
     assert_int_equal(config.max_payload, 8192);
     assert_int_equal(config.out_soft_bytes, 1 << 20);

@@ -24,6 +24,15 @@ static struct codec_client_frame batch_of_adds(uint64_t space, uint64_t seq, str
     return (struct codec_client_frame){.seq = seq, .kind = CODEC_BATCH, .u.batch = {.space = space, .command_n = N, .commands = commands}};
 }
 
+/* A batch with seq 5, which pauses: its frame, to be brought again. */
+static struct codec_client_frame paused_batch(struct rig *rig, struct session *session, uint64_t space, struct codec_command commands[N])
+{
+    const struct codec_client_frame frame = batch_of_adds(space, 5, commands, 2);
+    hurry(rig);
+    assert_true(rig_try_frame(rig, session, &frame) == DISPATCH_AGAIN);
+    return frame;
+}
+
 /* Brings the frame again until it is done; how often. */
 static int bring(struct rig *rig, struct session *session, const struct codec_client_frame *frame)
 {
@@ -48,9 +57,7 @@ static void a_long_batch_pauses_and_is_acknowledged_once_it_is_done(void **state
     struct session *a, *b;
     struct codec_command commands[N];
     start(rig, &a, &b);
-    hurry(rig);
-    const struct codec_client_frame frame = batch_of_adds(1, 5, commands, 2);
-    assert_true(rig_try_frame(rig, a, &frame) == DISPATCH_AGAIN);
+    const struct codec_client_frame frame = paused_batch(rig, a, 1, commands);
     assert_true(rig_silent(rig, a));
     assert_non_null(a->batch);
     assert_int_equal(a->standing->last_seq, 0);
@@ -68,10 +75,8 @@ static void until_it_ends_frames_about_its_space_wait_and_others_do_not(void **s
     struct session *a, *b;
     struct codec_command commands[N], others[N];
     start(rig, &a, &b);
-    hurry(rig);
-    const struct codec_client_frame frame = batch_of_adds(1, 5, commands, 2);
+    const struct codec_client_frame frame = paused_batch(rig, a, 1, commands);
     const struct codec_client_frame query = {.seq = 1, .kind = CODEC_QUERY, .u.query = {.space = 1, .kind = CODEC_QUERY_STATS}};
-    assert_true(rig_try_frame(rig, a, &frame) == DISPATCH_AGAIN);
     assert_int_equal(rig_try_frame(rig, b, &query), 1);
     assert_true(dispatch_holds(&rig->dispatch, 1) && !dispatch_holds(&rig->dispatch, 77));
     rig_frame(rig, b, &(struct codec_client_frame){.seq = 1, .kind = CODEC_PING});
@@ -152,9 +157,7 @@ static void a_timed_flush_waits_for_its_end(void **state)
     struct session *a = &rig->session[0];
     struct codec_command commands[N];
     rig_hello(rig, a);
-    const struct codec_client_frame frame = batch_of_adds(77, 5, commands, 2); /* flush_ms is 10 there */
-    hurry(rig);
-    assert_true(rig_try_frame(rig, a, &frame) == DISPATCH_AGAIN);
+    const struct codec_client_frame frame = paused_batch(rig, a, 77, commands); /* flush_ms is 10 there */
     struct aoi_space *space = aoi_space_find(rig->world, 77);
     struct aoi_stats stats = {0};
     for (uint64_t end_ns = uv_hrtime() + 50 * 1000000; uv_hrtime() < end_ns;) uv_run(&rig->loop, UV_RUN_NOWAIT);
@@ -173,9 +176,7 @@ static void what_cannot_wait_finishes_it_and_its_frame_is_then_used(void **state
     struct session *a, *b;
     struct codec_command commands[N];
     start(rig, &a, &b);
-    hurry(rig);
-    const struct codec_client_frame frame = batch_of_adds(1, 5, commands, 2);
-    assert_true(rig_try_frame(rig, a, &frame) == DISPATCH_AGAIN);
+    const struct codec_client_frame frame = paused_batch(rig, a, 1, commands);
     dispatch_finish(&rig->dispatch);
     rig_expect_ack(rig, a, 5, N);
     assert_int_equal(a->standing->last_seq, 5);

@@ -185,13 +185,15 @@ static void what_is_refused_while_draining_is_applied_when_it_is_sent_to_the_nex
     rig_expect_error(rig, &rig->session[0], 9, CODEC_INVALID_ARGUMENT);
 }
 
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(sessions_and_what_is_theirs_come_back_without_connections, rig_setup, rig_teardown),
-        cmocka_unit_test_setup_teardown(every_cut_and_every_damaged_byte_is_seen, rig_setup, rig_teardown),
-        cmocka_unit_test_setup_teardown(a_file_that_cannot_be_written_leaves_the_one_before, rig_setup, rig_teardown),
-        cmocka_unit_test_setup_teardown(what_is_refused_while_draining_is_applied_when_it_is_sent_to_the_next_daemon, rig_setup, rig_teardown),
+        TEST(sessions_and_what_is_theirs_come_back_without_connections),
+        TEST(every_cut_and_every_damaged_byte_is_seen),
+        TEST(a_file_that_cannot_be_written_leaves_the_one_before),
+        TEST(what_is_refused_while_draining_is_applied_when_it_is_sent_to_the_next_daemon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
