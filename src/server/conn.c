@@ -365,9 +365,7 @@ static void end_session(struct conn *conn)
 
 static bool waits_to_close(const struct conn *conn)
 {
-    enum close_reason reason = conn->session.reason;
-    return reason != CLOSE_IO && reason != CLOSE_OUT_HARD && reason != CLOSE_OUT_SOFT && reason != CLOSE_RESUMED &&
-           !(conn->refused && conn->server->refused > SERVER_REFUSED_MAX);
+    return !session_breaks(conn->session.reason) && !(conn->refused && conn->server->refused > SERVER_REFUSED_MAX);
 }
 
 static void on_shutdown(uv_shutdown_t *req, int status)

@@ -64,8 +64,7 @@ void session_send_error(struct sessions *sessions, struct session *session, uint
     session_send(sessions, session, &frame);
 }
 
-/* Nothing more gets through to the peer. */
-static bool breaks(enum close_reason reason)
+bool session_breaks(enum close_reason reason)
 {
     return reason == CLOSE_IO || reason == CLOSE_OUT_SOFT || reason == CLOSE_OUT_HARD || reason == CLOSE_RESUMED;
 }
@@ -86,13 +85,13 @@ void session_finish(struct sessions *sessions, struct session *session)
 
 void session_close(struct sessions *sessions, struct session *session, enum close_reason reason)
 {
-    if (session->state == SESSION_BROKEN && !breaks(reason)) { /* by what stands in its last frames */
+    if (session->state == SESSION_BROKEN && !session_breaks(reason)) { /* by what stands in its last frames */
         if (reason == CLOSE_BYE) session->reason = reason;
         session_finish(sessions, session);
         return;
     }
     if (session->state >= SESSION_BROKEN) return;
-    session->state = session->state == SESSION_READY && breaks(reason) ? SESSION_BROKEN : SESSION_CLOSING;
+    session->state = session->state == SESSION_READY && session_breaks(reason) ? SESSION_BROKEN : SESSION_CLOSING;
     session->reason = reason;
     sessions->metrics->closed[reason]++;
     sessions->metrics->connections--;

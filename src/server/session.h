@@ -41,6 +41,7 @@ struct session {
 };
 
 const char *session_reason_name(enum close_reason reason); /* "idle_timeout" */
+bool session_breaks(enum close_reason reason);             /* whether nothing more gets through to the peer then */
 
 /* Hello had a wrong token: HELLO_WAIT -> DENIED. That the answer takes its time makes guessing slow. */
 void session_deny(struct session *session);
