@@ -59,6 +59,13 @@ static void attach(struct standing *standing, struct session *session)
     session->state = SESSION_READY;
 }
 
+static void detach(struct standing *standing)
+{
+    standing->session->standing = NULL;
+    standing->session->owner = 0;
+    standing->session = NULL;
+}
+
 static void make_token(uint8_t token[RESUME_TOKEN_BYTES])
 {
     ssize_t n;
@@ -122,9 +129,7 @@ bool sessions_token_is(const struct standing *standing, const uint8_t *token, si
 
 void sessions_leave(struct sessions *sessions, struct standing *standing, uint64_t lease_end_ms)
 {
-    standing->session->standing = NULL;
-    standing->session->owner = 0;
-    standing->session = NULL;
+    detach(standing);
     standing->lease_end_ms = lease_end_ms;
     sessions->away_n++;
     if (lease_end_ms == LEASE_FROZEN) return;
@@ -135,12 +140,10 @@ void sessions_leave(struct sessions *sessions, struct standing *standing, uint64
 void sessions_end(struct sessions *sessions, struct standing *standing)
 {
     aoi_owner owner = standing->owner;
-    if (standing->session == NULL) {
+    if (standing->session == NULL)
         sessions->away_n--;
-    } else {
-        standing->session->standing = NULL;
-        standing->session->owner = 0;
-    }
+    else
+        detach(standing);
     idmap_remove(&sessions->by_id, standing->id);
     sessions->by_owner.at[owner - 1] = NULL;
     standing_free(standing);
