@@ -75,11 +75,10 @@ def options_that_only_hold_together_are_checked_with_those_that_stay():
 
 @test
 def a_page_still_fits_in_the_frames_that_only_a_restart_makes_larger():
-    with start(more="[limits]\nmax_frame_bytes = 8KiB\n") as d:
+    with Daemon(config(more="[limits]\nmax_frame_bytes = 8KiB\n")) as d:
         with Connection(d.port) as c:
             page = c.welcome.query_page
-        write_config(d)
-        assert "needs_restart=max_frame_bytes" in reload(d)
+        assert "needs_restart=max_frame_bytes" in d.reload(config())
         with Connection(d.port) as c:
             assert c.welcome.max_frame_bytes == 8192 and c.welcome.query_page == page < 8192 // 28
 
