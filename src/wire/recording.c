@@ -4,27 +4,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/bytes.h"
 #include "wire/frame.h"
 
 /* An entry is the length of its body in 4 bytes, kind in 4, time_us and who in 8 each, and the body; numbers are little-endian. */
 static const char head[16] = "aoid recording\n\1"; /* the last byte is the format's version */
 #define ENTRY_BYTES 24
 #define NUMBER_BYTES 8
-
-static void put_number(struct buf *out, uint64_t value, size_t bytes)
-{
-    uint8_t *at = buf_reserve(out, bytes);
-    for (size_t i = 0; i < bytes; i++) at[i] = (uint8_t)(value >> 8 * i);
-    out->end += bytes;
-}
-
-static uint64_t get_number(const uint8_t *at, size_t bytes)
-{
-    uint64_t value = 0;
-    for (size_t i = 0; i < bytes; i++) value |= (uint64_t)at[i] << 8 * i;
-    return value;
-}
 
 void recording_put_head(struct buf *out)
 {
@@ -34,24 +20,32 @@ void recording_put_head(struct buf *out)
 void recording_put(struct buf *out, enum recording_kind kind, uint64_t time_us, uint64_t who, const uint64_t *numbers, size_t number_n,
                    const void *bytes, size_t len)
 {
-    put_number(out, number_n * NUMBER_BYTES + len, 4);
-    put_number(out, kind, 4);
-    put_number(out, time_us, 8);
-    put_number(out, who, 8);
-    for (size_t i = 0; i < number_n; i++) put_number(out, numbers[i], NUMBER_BYTES);
+    bytes_put(out, number_n * NUMBER_BYTES + len, 4);
+    bytes_put(out, kind, 4);
+    bytes_put(out, time_us, 8);
+    bytes_put(out, who, 8);
+    for (size_t i = 0; i < number_n; i++) bytes_put(out, numbers[i], NUMBER_BYTES);
     buf_append(out, bytes, len);
 }
 
 uint64_t recording_number(const struct recording_entry *entry, size_t i)
 {
-    return entry->len < (i + 1) * NUMBER_BYTES ? 0 : get_number(entry->body + i * NUMBER_BYTES, NUMBER_BYTES);
+    if (entry->len < (i + 1) * NUMBER_BYTES) return 0;
+    struct bytes_in in = {.at = entry->body + i * NUMBER_BYTES, .left = NUMBER_BYTES};
+    return bytes_take(&in, NUMBER_BYTES);
+}
+
+/* Whether the file begins as a recording does, of whatever format. */
+static bool read_head(FILE *file, char got[sizeof head])
+{
+    return fread(got, 1, sizeof head, file) == sizeof head && memcmp(got, head, sizeof head - 1) == 0;
 }
 
 bool recording_is(const char *path)
 {
     char got[sizeof head];
     FILE *file = fopen(path, "re");
-    bool is = file != NULL && fread(got, 1, sizeof got, file) == sizeof got && memcmp(got, head, sizeof head - 1) == 0;
+    bool is = file != NULL && read_head(file, got);
     if (file != NULL) fclose(file);
     return is;
 }
@@ -62,7 +56,7 @@ int recording_open(struct recording *recording, const char *path, char *err)
     *recording = (struct recording){.path = path, .file = fopen(path, "re"), .offset = sizeof head};
     if (recording->file == NULL)
         snprintf(err, RECORDING_ERROR_MAX, "%.300s: %s", path, strerror(errno));
-    else if (fread(got, 1, sizeof got, recording->file) != sizeof got || memcmp(got, head, sizeof head - 1) != 0)
+    else if (!read_head(recording->file, got))
         snprintf(err, RECORDING_ERROR_MAX, "%.300s: is not a recording of aoid", path);
     else if (got[sizeof head - 1] != head[sizeof head - 1])
         snprintf(err, RECORDING_ERROR_MAX, "%.300s: was recorded by a version that writes format %d; this one reads format %d", path,
@@ -92,13 +86,12 @@ int recording_next(struct recording *recording, struct recording_entry *entry, c
     size_t got = fread(fixed, 1, sizeof fixed, recording->file);
     if (got == 0 && !ferror(recording->file)) return 0;
     if (got < sizeof fixed) return damaged(recording, ferror(recording->file) ? "cannot be read" : "is cut off within an entry", err);
-    uint64_t len = get_number(fixed, 4), kind = get_number(fixed + 4, 4);
+    struct bytes_in in = {.at = fixed, .left = sizeof fixed};
+    uint64_t len = bytes_take(&in, 4), kind = bytes_take(&in, 4), time_us = bytes_take(&in, 8), who = bytes_take(&in, 8);
     if (kind < RECORDING_LIMITS || kind >= RECORDING_KINDS || len > FRAME_BODY_MAX + 4096) return damaged(recording, "is damaged", err);
-    buf_clear(&recording->body);
     uint8_t *body = buf_reserve(&recording->body, (size_t)len + 1);
     if (fread(body, 1, (size_t)len, recording->file) < len) return damaged(recording, "is cut off within an entry", err);
-    *entry = (struct recording_entry){
-        .kind = (enum recording_kind)kind, .time_us = get_number(fixed + 8, 8), .who = get_number(fixed + 16, 8), .body = body, .len = (size_t)len};
+    *entry = (struct recording_entry){.kind = (enum recording_kind)kind, .time_us = time_us, .who = who, .body = body, .len = (size_t)len};
     recording->offset += sizeof fixed + len;
     recording->entries++;
     return 1;
