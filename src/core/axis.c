@@ -18,8 +18,8 @@ void aoi__axis_clear(struct aoi__axis *axis)
     *axis = (struct aoi__axis){0};
 }
 
-/* How many of at[0 .. n), ascending, are below key. Without branches: a guess would be wrong half the time, and cost more than the step. */
-static uint32_t below(const uint64_t *at, uint32_t n, uint64_t key)
+/* Without branches: a guess would be wrong half the time, and cost more than the step. */
+uint32_t aoi__markers_below(const uint64_t *at, uint32_t n, uint64_t key)
 {
     if (n == 0) return 0;
     const uint64_t *p = at;
@@ -34,7 +34,7 @@ static uint32_t below(const uint64_t *at, uint32_t n, uint64_t key)
 /* The run that holds the marker, or would. There is at least one run. */
 static uint32_t run_of(const struct aoi__axis *axis, uint64_t marker)
 {
-    return below(axis->first + 1, axis->run_n - 1, marker + 1);
+    return aoi__markers_below(axis->first + 1, axis->run_n - 1, marker + 1);
 }
 
 static uint64_t *markers(const struct aoi__axis *axis, uint32_t k)

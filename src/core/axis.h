@@ -67,6 +67,9 @@ static inline uint64_t aoi__marker(uint32_t order, uint32_t whose)
     return (uint64_t)order << 32 | whose;
 }
 
+/* How many of at[0 .. n), ascending, are below key. */
+uint32_t aoi__markers_below(const uint64_t *at, uint32_t n, uint64_t key);
+
 void aoi__axis_clear(struct aoi__axis *axis); /* frees; a zeroed struct is an empty axis */
 void aoi__axis_insert(struct aoi__axis *axis, uint64_t marker);
 void aoi__axis_erase(struct aoi__axis *axis, uint64_t marker);           /* it must be there */

@@ -7,19 +7,6 @@
 #include "core/scan.h"
 #include "core/space.h"
 
-/* How many of the ascending markers are below key. */
-static uint32_t below(const uint64_t *marker, uint32_t n, uint64_t key)
-{
-    uint32_t from = 0;
-    while (n > 0) {
-        uint32_t half = n / 2;
-        bool less = marker[from + half] < key;
-        from += less ? half + 1 : 0;
-        n = less ? n - half - 1 : half;
-    }
-    return from;
-}
-
 /* Reads the axis into places.was, and who stands there into columns and column_slot. The capacity of a column. */
 static uint32_t read_columns(struct aoi__crosslist *x, uint32_t axis)
 {
@@ -43,8 +30,8 @@ void aoi__fill(struct aoi__crosslist *x, uint32_t axis, const uint64_t *watches,
     for (uint32_t i = 0; i < n; i++) {
         uint32_t watch = (uint32_t)watches[i];
         const struct aoi__area *area = &x->area.at[watch];
-        uint32_t from = below(x->places.was.at, places, aoi__marker(area->lo[axis], 0));
-        uint32_t many = below(x->places.was.at + from, places - from, aoi__marker(area->hi[axis], UINT32_MAX));
+        uint32_t from = aoi__markers_below(x->places.was.at, places, aoi__marker(area->lo[axis], 0));
+        uint32_t many = aoi__markers_below(x->places.was.at + from, places - from, aoi__marker(area->hi[axis], UINT32_MAX));
         float lo[3] = {0}, hi[3] = {0};
         for (uint32_t a = 0; a < x->dims; a++) {
             lo[a] = aoi__unorder(area->lo[a]);
