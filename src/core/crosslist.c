@@ -434,8 +434,10 @@ static void crosslist_insert(struct aoi_space *space, uint32_t slot)
     uint32_t *q = aoi__at(x, slot);
     order(x->dims, space->hot[slot].pos, q);
     order(x->dims, space->hot[slot].pos, aoi__to(x, slot));
-    array_reserve(&x->extra, space->set.extra ? (size_t)slot + 1 : 0);
-    if (space->set.extra) x->extra.at[slot] = space->hot[slot].extra;
+    if (space->set.extra) {
+        array_reserve(&x->extra, (size_t)slot + 1);
+        x->extra.at[slot] = space->hot[slot].extra;
+    }
     for (uint32_t a = 0; a < x->dims; a++) aoi__axis_insert(&x->place[a], aoi__marker(q[a], AOI__PLACE | slot));
     uint64_t cost;
     find_watches(x, slot, nowhere, q, best_stab(x, q, q, &cost));
@@ -688,7 +690,7 @@ static uint64_t crosslist_bytes(const struct aoi_space *space)
     const struct aoi__crosslist *x = space->index;
     uint64_t bytes = sizeof *x + aoi__pairs_bytes(&x->pairs);
     bytes += ((uint64_t)x->at_cap + x->to_cap) * x->dims * sizeof *x->at + ((uint64_t)x->area.cap + x->want.cap) * sizeof *x->area.at;
-    bytes += ((uint64_t)x->moved.cap + x->reshaped.cap + x->changed.cap + x->layers.cap) * sizeof(uint32_t);
+    bytes += ((uint64_t)x->moved.cap + x->reshaped.cap + x->changed.cap + x->layers.cap + x->extra.cap) * sizeof(uint32_t);
     bytes += ((uint64_t)x->active.cap + x->marked.cap) * sizeof(uint64_t) + aoi__sweep_bytes(x);
     for (uint32_t a = 0; a < x->dims; a++) {
         bytes += aoi__axis_bytes(&x->place[a]);
