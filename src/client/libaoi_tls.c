@@ -26,27 +26,24 @@ struct libaoi_tls {
 
 /* ------------------------------------------------------------------------------------------------------------- the socket as a BIO */
 
-static int result_of(BIO *bio, ssize_t n)
+/* n; where it is to be tried again, direction says what the socket has to be ready for. */
+static int result_of(BIO *bio, ssize_t n, int direction)
 {
     BIO_clear_retry_flags(bio);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_flags(bio, direction | BIO_FLAGS_SHOULD_RETRY);
     return (int)n;
 }
 
 static int bio_write(BIO *bio, const char *data, int len)
 {
     const struct libaoi_tls *tls = BIO_get_data(bio);
-    int n = result_of(bio, send(tls->fd, data, (size_t)len, MSG_NOSIGNAL));
-    if (n < 0 && BIO_should_retry(bio)) BIO_set_retry_write(bio);
-    return n;
+    return result_of(bio, send(tls->fd, data, (size_t)len, MSG_NOSIGNAL), BIO_FLAGS_WRITE);
 }
 
 static int bio_read(BIO *bio, char *data, int len)
 {
     const struct libaoi_tls *tls = BIO_get_data(bio);
-    int n = result_of(bio, recv(tls->fd, data, (size_t)len, 0));
-    if (n < 0 && BIO_should_retry(bio)) BIO_set_retry_read(bio);
-    return n;
+    return result_of(bio, recv(tls->fd, data, (size_t)len, 0), BIO_FLAGS_READ);
 }
 
 static long bio_ctrl(BIO *bio, int command, long number, void *pointer)
