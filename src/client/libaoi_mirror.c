@@ -165,9 +165,10 @@ static int check_order(struct libaoi_mirror_view *w, const struct libaoi_delta *
         if (d->full != w->full) return violation(v, "parts of one delta disagree about being full");
         if (d->closed) return violation(v, "closed in the middle of a delta");
     } else {
+        bool next = !w->lapsed && d->seq == w->pub.seq + 1;
         bool jump = (!w->pub.seq || w->lapsed) && (d->full || d->closed) && d->seq > 0;
         if (d->part) return violation(v, "a delta begins with part 0");
-        if (w->lapsed ? !jump : d->seq != w->pub.seq + 1 && !jump) return violation(v, "expected delta %llu", (unsigned long long)w->pub.seq + 1);
+        if (!next && !jump) return violation(v, "expected delta %llu", (unsigned long long)w->pub.seq + 1);
         if (!d->closed && !w->lapsed && d->flush <= w->pub.flush) /* lapsed: the daemon may have come back from an older snapshot */
             return violation(v, "flush %llu after %llu", (unsigned long long)d->flush, (unsigned long long)w->pub.flush);
         w->section = SECTION_LEAVES;
