@@ -43,8 +43,7 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Milliseconds left until a deadline, for poll(); a deadline below 0 is none. */
-static int left_ms(int64_t deadline)
+int libaoi__left_ms(int64_t deadline)
 {
     if (deadline < 0) return -1;
     int64_t left = deadline - now_ms();
@@ -169,7 +168,7 @@ uint64_t libaoi__send_frame(struct libaoi *c, struct codec_client_frame *frame)
 static int quiet_ms(const struct libaoi *c)
 {
     if (c->quiet || !c->welcome.idle_timeout_ms || c->failed) return -1;
-    return left_ms(c->sent_ms + c->welcome.idle_timeout_ms / 3);
+    return libaoi__left_ms(c->sent_ms + c->welcome.idle_timeout_ms / 3);
 }
 
 /* With seq 0 it has no answer, and nobody needs to know of it. Behind bytes that the socket has not taken it would help nothing. */
@@ -456,10 +455,10 @@ static int conn_pump(struct libaoi *c, uint64_t stop, int64_t deadline)
     do {
         keep_alive(c);
         p.events = (short)(POLLIN | (buf_len(&c->out) ? POLLOUT : 0));
-        wait = left_ms(deadline);
+        wait = libaoi__left_ms(deadline);
         quiet = buf_len(&c->out) ? -1 : quiet_ms(c);
         ready = poll(&p, 1, quiet >= 0 && (wait < 0 || quiet < wait) ? quiet : wait);
-    } while (ready == 0 && (wait < 0 || quiet >= 0) && left_ms(deadline) != 0);
+    } while (ready == 0 && (wait < 0 || quiet >= 0) && libaoi__left_ms(deadline) != 0);
     if (ready <= 0) return 0;
     if (p.revents & POLLOUT) conn_write(c);
     if (!(p.revents & ~POLLOUT)) return 0;
@@ -474,17 +473,23 @@ int libaoi_poll(struct libaoi *c, int timeout_ms)
     return conn_pump(c, 0, deadline_ms(timeout_ms));
 }
 
-int libaoi__await(struct libaoi *c, uint64_t seq, int timeout_ms)
+/* Pumps until the reply to `stop`, which is not 0. */
+static int conn_await(struct libaoi *c, uint64_t stop, int64_t deadline, int timeout_ms)
 {
-    int64_t deadline = deadline_ms(timeout_ms);
-    if (!seq && c->failed) return c->failed;
-    while (c->answered < seq) {
-        int n = conn_pump(c, seq, deadline);
+    while (!conn_stops(c, stop)) {
+        int n = conn_pump(c, stop, deadline);
         if (n < 0) return n;
-        if (n == 0 && c->answered < seq && left_ms(deadline) == 0)
+        if (n == 0 && !conn_stops(c, stop) && libaoi__left_ms(deadline) == 0)
             return libaoi__fail(c, LIBAOI_ETIMEOUT, "no answer from the daemon within %d ms", timeout_ms);
     }
-    return seq && c->refused == seq ? LIBAOI_EREFUSED : 0;
+    return 0;
+}
+
+int libaoi__await(struct libaoi *c, uint64_t seq, int timeout_ms)
+{
+    if (!seq) return c->failed;
+    int status = conn_await(c, seq, deadline_ms(timeout_ms), timeout_ms);
+    return status ? status : c->refused == seq ? LIBAOI_EREFUSED : 0;
 }
 
 int libaoi_wait(struct libaoi *c, uint64_t seq, int timeout_ms)
@@ -529,7 +534,7 @@ static int connect_one(const struct addrinfo *at, uint32_t receive_buffer, int64
             struct pollfd p = {.fd = fd, .events = POLLOUT};
             socklen_t len = sizeof failure;
             failure = ETIMEDOUT;
-            if (poll(&p, 1, left_ms(deadline)) > 0) getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &len);
+            if (poll(&p, 1, libaoi__left_ms(deadline)) > 0) getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &len);
         }
     }
     if (!failure) return fd;
@@ -537,24 +542,24 @@ static int connect_one(const struct addrinfo *at, uint32_t receive_buffer, int64
     return -failure;
 }
 
-static int connect_unix(const char *path, uint32_t receive_buffer, int64_t deadline, char *error, size_t error_size)
+static int connect_unix(const struct libaoi *c, int64_t deadline, char *error, size_t error_size)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const struct addrinfo at = {
         .ai_family = AF_UNIX, .ai_socktype = SOCK_STREAM, .ai_addr = (struct sockaddr *)&address, .ai_addrlen = sizeof address};
+    const char *path = c->address;
     int fd = -ENAMETOOLONG;
     if (strlen(path) < sizeof address.sun_path) {
         memcpy(address.sun_path, path, strlen(path) + 1);
-        fd = connect_one(&at, receive_buffer, deadline);
+        fd = connect_one(&at, c->receive_buffer, deadline);
     }
     if (fd < 0) snprintf(error, error_size, "cannot connect to %s: %s. Does aoid run with --set unix_socket=%s?", path, strerror(-fd), path);
     return fd;
 }
 
-static int connect_any(const char *address, uint32_t receive_buffer, int64_t deadline, char *error, size_t error_size)
+static int connect_any(const struct libaoi *c, const char *host, const char *port, int64_t deadline, char *error, size_t error_size)
 {
-    char host[256], port[32];
-    address_split(address, host, sizeof host, port, sizeof port);
+    const char *address = c->address;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
     int found = getaddrinfo(host, port, &hints, &list);
     if (found) {
@@ -562,7 +567,7 @@ static int connect_any(const char *address, uint32_t receive_buffer, int64_t dea
         return -1;
     }
     int fd = -EADDRNOTAVAIL;
-    for (const struct addrinfo *at = list; at && fd < 0; at = at->ai_next) fd = connect_one(at, receive_buffer, deadline);
+    for (const struct addrinfo *at = list; at && fd < 0; at = at->ai_next) fd = connect_one(at, c->receive_buffer, deadline);
     freeaddrinfo(list);
     if (fd < 0)
         snprintf(error, error_size, "cannot connect to %s: %s. Is aoid running there? Start it with: aoid --listen %s", address, strerror(-fd),
@@ -574,11 +579,10 @@ static int connect_any(const char *address, uint32_t receive_buffer, int64_t dea
 static int conn_dial(struct libaoi *c, int64_t deadline, char *error, size_t error_size)
 {
     char host[256], port[32], why[200];
-    if (c->address[0] == '/') return connect_unix(c->address, c->receive_buffer, deadline, error, error_size);
-    int fd = connect_any(c->address, c->receive_buffer, deadline, error, error_size);
-    if (fd < 0 || !c->tls) return fd;
+    if (c->address[0] == '/') return connect_unix(c, deadline, error, error_size);
     address_split(c->address, host, sizeof host, port, sizeof port);
-    if (!libaoi_tls_connect(c->tls, fd, host, left_ms(deadline), why, sizeof why)) return fd;
+    int fd = connect_any(c, host, port, deadline, error, error_size);
+    if (fd < 0 || !c->tls || !libaoi_tls_connect(c->tls, fd, host, deadline, why, sizeof why)) return fd;
     snprintf(error, error_size, "cannot speak with %s: %s", c->address, why);
     close(fd);
     return -1;
@@ -599,12 +603,8 @@ static int conn_join(struct libaoi *c, bool resume, int64_t deadline, int timeou
     c->joining = true;
     c->joined = false;
     conn_queue(c, &hello);
-    while (c->joining) {
-        int n = conn_pump(c, STOP_JOINED, deadline);
-        if (n < 0) return n;
-        if (n == 0 && c->joining && left_ms(deadline) == 0)
-            return libaoi__fail(c, LIBAOI_ETIMEOUT, "no answer from the daemon within %d ms", timeout_ms);
-    }
+    int status = conn_await(c, STOP_JOINED, deadline, timeout_ms);
+    if (status) return status;
     if (c->failed) return c->failed;
     return c->joined ? LIBAOI_OK : LIBAOI_EREFUSED;
 }
@@ -625,11 +625,11 @@ struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error,
     snprintf(c->address, sizeof c->address, "%s", address);
     snprintf(c->client_name, sizeof c->client_name, "%s", options->client_name ? options->client_name : "libaoi");
     if (options->token) c->token = strdup(options->token);
-    if (options->tls && address[0] != '/') c->tls = libaoi_tls_new(options->tls_ca, options->tls_cert, options->tls_key, error, error_size);
+    bool tls = options->tls && address[0] != '/';
+    if (tls) c->tls = libaoi_tls_new(options->tls_ca, options->tls_cert, options->tls_key, error, error_size);
     c->seq = c->answered = HELLO_SEQ;
     arena_init(&c->arena, ARENA_BYTES);
-    bool dials = c->tls || !options->tls || address[0] == '/';
-    if (dials) c->fd = conn_dial(c, deadline, error, error_size);
+    if (!tls || c->tls) c->fd = conn_dial(c, deadline, error, error_size);
     if (c->fd < 0) {
         libaoi_abandon(c);
         return NULL;
@@ -684,7 +684,8 @@ int libaoi_bye(struct libaoi *c, int timeout_ms)
         int n = conn_pump(c, 0, deadline);
         if (n == LIBAOI_ECLOSED) return 0;
         if (n < 0) return n;
-        if (n == 0 && left_ms(deadline) == 0) return libaoi__fail(c, LIBAOI_ETIMEOUT, "the daemon did not close within %d ms of Bye", timeout_ms);
+        if (n == 0 && libaoi__left_ms(deadline) == 0)
+            return libaoi__fail(c, LIBAOI_ETIMEOUT, "the daemon did not close within %d ms of Bye", timeout_ms);
     }
 }
 

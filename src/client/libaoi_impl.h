@@ -60,6 +60,8 @@ struct libaoi {
 uint64_t libaoi__send_frame(struct libaoi *c, struct codec_client_frame *frame);
 /* Handles what comes until the reply to frame `seq` has been handled; c->frame then still holds that reply. As libaoi_wait(). */
 int libaoi__await(struct libaoi *c, uint64_t seq, int timeout_ms);
+/* Milliseconds left until a deadline, for poll(); a deadline below 0 is none, and then so is the answer. */
+int libaoi__left_ms(int64_t deadline);
 /* Records why, and returns status; a status that ends the connection sticks. */
 int libaoi__fail(struct libaoi *c, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/check.h"
+#include "client/libaoi_impl.h"
 
 struct libaoi_tls {
     SSL_CTX *context;
@@ -97,13 +97,6 @@ void libaoi_tls_free(struct libaoi_tls *tls)
     free(tls);
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static bool is_address(const char *host)
 {
     unsigned char any[16];
@@ -128,22 +121,21 @@ static void begin(struct libaoi_tls *tls, int fd, const char *host)
     }
 }
 
-int libaoi_tls_connect(struct libaoi_tls *tls, int fd, const char *host, int timeout_ms, char *error, size_t error_size)
+int libaoi_tls_connect(struct libaoi_tls *tls, int fd, const char *host, int64_t deadline, char *error, size_t error_size)
 {
-    int64_t end_ms = now_ms() + timeout_ms;
     begin(tls, fd, host);
     for (;;) {
         ERR_clear_error();
         int done = SSL_connect(tls->ssl), why = SSL_get_error(tls->ssl, done);
         if (done == 1) return 0;
-        int64_t left_ms = end_ms - now_ms();
+        int left_ms = libaoi__left_ms(deadline);
         struct pollfd p = {.fd = fd, .events = why == SSL_ERROR_WANT_WRITE ? POLLOUT : POLLIN};
-        if ((why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) && left_ms > 0 && poll(&p, 1, (int)left_ms) >= 0) continue;
+        if ((why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) && left_ms != 0 && poll(&p, 1, left_ms) >= 0) continue;
         long fault = SSL_get_verify_result(tls->ssl);
         if (fault != X509_V_OK)
             snprintf(error, error_size, "its certificate is not to be trusted: %s", X509_verify_cert_error_string(fault));
         else
-            snprintf(error, error_size, "no TLS with it: %s", left_ms > 0 ? reason() : "no answer in time");
+            snprintf(error, error_size, "no TLS with it: %s", left_ms != 0 ? reason() : "no answer in time");
         SSL_free(tls->ssl);
         tls->ssl = NULL;
         return -1;
