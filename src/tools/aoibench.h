@@ -51,6 +51,7 @@ double aoibench_ceiling(uint64_t bytes, size_t write_bytes, uint32_t connections
 
 /* Pins a process (0: this one) to the n-th processor that it may use, if there are several. */
 void aoibench_pin(pid_t pid, int n);
+double aoibench_random(uint64_t *state);            /* the next of a row of numbers in [0, 1); the state is never 0 */
 double aoibench_median(double *values, uint32_t n); /* reorders them */
 
 /* Each prints its report. 0, or -1 with a sentence in error. */

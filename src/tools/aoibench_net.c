@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/check.h"
 #include "client/libaoi.h"
 #include "tools/aoibench.h"
+#include "tools/clock.h"
 #include "tools/daemon.h"
 
 #define SLICE_US 2000                /* entities move spread over their period, so many at a time as are due */
@@ -42,19 +42,12 @@ struct bench {
     uint32_t *stamp;
 };
 
-static uint64_t now_us(void)
+double aoibench_random(uint64_t *state)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
-static double random_unit(struct bench *b)
-{
-    b->random ^= b->random << 13; /* xorshift64, Marsaglia 2003 */
-    b->random ^= b->random >> 7;
-    b->random ^= b->random << 17;
-    return (double)(b->random >> 11) / 9007199254740992.0;
+    *state ^= *state << 13; /* xorshift64, Marsaglia 2003 */
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return (double)(*state >> 11) / 9007199254740992.0;
 }
 
 __attribute__((format(printf, 2, 3))) static int bench_fail(struct bench *b, const char *format, ...)
@@ -72,18 +65,11 @@ static void on_delta(void *ctx, const struct libaoi_delta *d)
     struct bench *b = ctx;
     b->flush = d->flush;
     if (!b->measuring || d->update_extra == NULL) return;
-    uint32_t now = (uint32_t)now_us();
+    uint32_t now = (uint32_t)clock_us();
     for (size_t i = d->seq % LATENCY_STEP; i < d->update_n; i += LATENCY_STEP) {
         int32_t us = (int32_t)(now - d->update_extra[i]);
         histogram_add(&b->r->latency, us > 0 ? (uint64_t)us : 0);
     }
-}
-
-static uint64_t wall_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
 /* By the daemon's clock, which is ours: how long the answer lies here unread, while deltas are taken in, is not the daemon's doing. */
@@ -97,10 +83,10 @@ static void on_pong(void *ctx, uint64_t seq, uint64_t sent_us, uint64_t answered
 static void bench_ping(struct bench *b)
 {
     struct libaoi *c = b->conn[b->conns - 1];
-    uint64_t now = now_us();
+    uint64_t now = clock_us();
     if (now < b->ping_us + PING_US || libaoi_unanswered(c) > 0) return;
     b->ping_us = now;
-    libaoi_ping(c, wall_us());
+    libaoi_ping(c, clock_wall_us());
 }
 
 static void on_ack(void *ctx, const struct libaoi_ack *ack)
@@ -125,7 +111,7 @@ static int bench_pump(struct bench *b, uint64_t until_us)
             b->fds[i] = (struct pollfd){.fd = libaoi_fd(b->conn[i]), .events = (short)(POLLIN | (libaoi_unsent(b->conn[i]) ? POLLOUT : 0))};
         }
         if (b->failed) return -1;
-        uint64_t now = now_us();
+        uint64_t now = clock_us();
         if (now >= until_us) return 0;
         if (handled) continue;
         struct timespec wait = {.tv_nsec = (long)(until_us - now < 900000 ? until_us - now : 900000) * 1000};
@@ -135,14 +121,14 @@ static int bench_pump(struct bench *b, uint64_t until_us)
 
 static int bench_settle(struct bench *b)
 {
-    uint64_t end = now_us() + SETTLE_MS * 1000ull;
+    uint64_t end = clock_us() + SETTLE_MS * 1000ull;
     for (uint32_t i = 0; i < b->conns; i++) libaoi_send(b->conn[i]);
     for (;;) {
         uint64_t waiting = 0;
         for (uint32_t i = 0; i < b->conns; i++) waiting += libaoi_unanswered(b->conn[i]);
         if (!waiting) return 0;
-        if (now_us() > end) return bench_fail(b, "the daemon has not answered %llu frames within %d ms", (unsigned long long)waiting, SETTLE_MS);
-        if (bench_pump(b, now_us() + 200)) return -1;
+        if (clock_us() > end) return bench_fail(b, "the daemon has not answered %llu frames within %d ms", (unsigned long long)waiting, SETTLE_MS);
+        if (bench_pump(b, clock_us() + 200)) return -1;
     }
 }
 
@@ -178,13 +164,13 @@ static int bench_load(struct bench *b)
     libaoi_create_space(b->conn[0], b->o->space, &settings, false);
     if (bench_settle(b)) return -1;
     for (uint32_t i = 0; i < o->entities; i++) {
-        double angle = random_unit(b) * 6.283185307179586, step = o->speed / o->rate;
+        double angle = aoibench_random(&b->random) * 6.283185307179586, step = o->speed / o->rate;
         b->id[i] = i + 1;
-        b->x[i] = (float)(random_unit(b) * o->side);
-        b->y[i] = (float)(random_unit(b) * o->side);
+        b->x[i] = (float)(aoibench_random(&b->random) * o->side);
+        b->y[i] = (float)(aoibench_random(&b->random) * o->side);
         b->dx[i] = (float)(cos(angle) * step);
         b->dy[i] = (float)(sin(angle) * step);
-        b->stamp[i] = (uint32_t)now_us();
+        b->stamp[i] = (uint32_t)clock_us();
         uint32_t mover = (uint32_t)((uint64_t)i * o->movers / o->entities);
         libaoi_add(b->conn[mover], b->o->space, LIBAOI_ADD_NEW,
                    &(struct libaoi_entity){.id = b->id[i], .pos = {b->x[i], b->y[i]}, .radius = (float)o->radius, .extra = b->stamp[i]});
@@ -224,13 +210,13 @@ static int move_slice(struct bench *b, uint32_t from, uint32_t to, uint64_t due)
         uint32_t mover = (uint32_t)((uint64_t)i * b->o->movers / b->o->entities), end = i;
         while (end < to && (uint64_t)end * b->o->movers / b->o->entities == mover) end++;
         while (libaoi_unsent(b->conn[mover]) > MAX_UNSENT)
-            if (bench_pump(b, now_us() + 1000)) return -1;
+            if (bench_pump(b, clock_us() + 1000)) return -1;
         libaoi_move(b->conn[mover], b->o->space, end - i, b->id + i, b->x + i, b->y + i, NULL, b->o->plain ? NULL : b->stamp + i);
         i = end;
     }
     for (uint32_t m = 0; m < b->o->movers; m++) libaoi_send(b->conn[m]);
     if (b->measuring) {
-        uint64_t now = now_us();
+        uint64_t now = clock_us();
         b->r->moves += to - from;
         histogram_add(&b->r->late, now > due ? now - due : 0);
     }
@@ -241,7 +227,7 @@ static int move_slice(struct bench *b, uint32_t from, uint32_t to, uint64_t due)
  * more, and pings behind the deltas. */
 static int finish_round(struct bench *b)
 {
-    if (bench_settle(b) || bench_pump(b, now_us() + (b->o->flush_ms + 1) * 1000)) return -1;
+    if (bench_settle(b) || bench_pump(b, clock_us() + (b->o->flush_ms + 1) * 1000)) return -1;
     libaoi_set_priority(b->conn[0], b->o->space, b->id[0], 0);
     if (bench_settle(b)) return -1;
     for (uint32_t i = b->o->movers; i < b->o->movers + b->o->connections; i++) libaoi_ping(b->conn[i], 0);
@@ -252,7 +238,7 @@ static int finish_round(struct bench *b)
  * the move was due. */
 static int drive(struct bench *b, double seconds)
 {
-    uint64_t start = now_us(), period = (uint64_t)(1e6 / b->o->rate), end = start + (uint64_t)(seconds * 1e6);
+    uint64_t start = clock_us(), period = (uint64_t)(1e6 / b->o->rate), end = start + (uint64_t)(seconds * 1e6);
     uint64_t slices = period / SLICE_US ? period / SLICE_US : 1;
     for (uint64_t k = 0;; k++) {
         uint64_t round = k / slices, slice = k % slices, due = start + round * period + slice * period / slices;
@@ -267,13 +253,13 @@ static int drive(struct bench *b, double seconds)
 /* Or else round after round, without a pause: the next one is sent when the flush of this one begins to come, and waits at the daemon until that has ended. */
 static int drive_rounds(struct bench *b, double seconds)
 {
-    for (uint64_t end = now_us() + (uint64_t)(seconds * 1e6); now_us() < end;) {
-        uint64_t flush = b->flush, late = now_us() + SETTLE_MS * 1000ull;
+    for (uint64_t end = clock_us() + (uint64_t)(seconds * 1e6); clock_us() < end;) {
+        uint64_t flush = b->flush, late = clock_us() + SETTLE_MS * 1000ull;
         if (b->measuring) b->r->rounds++;
-        if (move_slice(b, 0, b->o->entities, now_us())) return -1;
+        if (move_slice(b, 0, b->o->entities, clock_us())) return -1;
         while (b->flush == flush) {
-            if (bench_pump(b, now_us() + 20)) return -1;
-            if (now_us() > late) return bench_fail(b, "no flush within %d ms", SETTLE_MS);
+            if (bench_pump(b, clock_us() + 20)) return -1;
+            if (clock_us() > late) return bench_fail(b, "no flush within %d ms", SETTLE_MS);
         }
     }
     return finish_round(b);
@@ -319,7 +305,7 @@ static int bench_measure(struct bench *b, double seconds, struct aoibench_result
     b->r = result;
     if (count_flushes(b, (uint64_t)-1)) return -1;
     count_cpu(b, -1);
-    uint64_t start = now_us();
+    uint64_t start = clock_us();
     count_told(b, (uint64_t)-1);
     b->measuring = true;
     int status = load(b, seconds);
@@ -327,7 +313,7 @@ static int bench_measure(struct bench *b, double seconds, struct aoibench_result
     if (status) return -1;
     count_told(b, 1);
     count_cpu(b, 1);
-    result->seconds = (double)(now_us() - start) / 1e6;
+    result->seconds = (double)(clock_us() - start) / 1e6;
     if (count_flushes(b, 1)) return -1;
     if (b->daemon <= 0) result->cpu_seconds = -1;
     result->memory_bytes = b->daemon > 0 ? daemon_memory_bytes(b->daemon) : 0;
@@ -347,10 +333,10 @@ int aoibench_net_measure(struct bench *b, double seconds, struct aoibench_result
 /* All walk, over and over, `batch` in a frame; it waits for room, not for its turn. */
 static int push(struct bench *b, double seconds)
 {
-    uint64_t end = now_us() + (uint64_t)(seconds * 1e6);
-    for (uint32_t from = 0; now_us() < end; from = from + b->o->batch < b->o->entities ? from + b->o->batch : 0) {
+    uint64_t end = clock_us() + (uint64_t)(seconds * 1e6);
+    for (uint32_t from = 0; clock_us() < end; from = from + b->o->batch < b->o->entities ? from + b->o->batch : 0) {
         uint32_t to = b->o->entities - from < b->o->batch ? b->o->entities : from + b->o->batch;
-        if (move_slice(b, from, to, now_us()) || bench_pump(b, now_us())) return -1;
+        if (move_slice(b, from, to, clock_us()) || bench_pump(b, clock_us())) return -1;
     }
     return bench_settle(b);
 }

@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "client/libaoi.h"
 #include "tools/aoibench.h"
+#include "tools/clock.h"
 #include "tools/daemon.h"
 #include "wire/codec.h"
 #include "wire/frame.h"
@@ -41,21 +41,6 @@ struct side {
     struct arena arena;
     uint64_t random;
 };
-
-static double random_unit(uint64_t *random)
-{
-    *random ^= *random << 13; /* xorshift64, Marsaglia 2003 */
-    *random ^= *random >> 7;
-    *random ^= *random << 17;
-    return (double)(*random >> 11) / 9007199254740992.0;
-}
-
-static uint64_t now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 static int connect_to(const char *path)
 {
@@ -180,18 +165,18 @@ struct rate {
 static bool measure(struct side *s, double seconds, struct rate *rate)
 {
     const struct aoibench_options *o = s->o;
-    uint64_t answered = s->answered, rows = s->rows, start = now_us(), end = start + (uint64_t)(seconds * 1e6);
+    uint64_t answered = s->answered, rows = s->rows, start = clock_us(), end = start + (uint64_t)(seconds * 1e6);
     double cpu = s->pid > 0 ? daemon_cpu_seconds(s->pid) : 0;
-    while (now_us() < end) {
+    while (clock_us() < end) {
         for (; s->asked - s->answered < o->depth; s->asked++) {
-            double x = random_unit(&s->random), y = random_unit(&s->random);
+            double x = aoibench_random(&s->random), y = aoibench_random(&s->random);
             s->ask(s, (struct place){o->width / 2 + x * (o->side - o->width), o->height / 2 + y * (o->side - o->height)});
         }
         if (!wait_for(s, o->depth / 2)) return false;
     }
     if (!wait_for(s, 0)) return false;
     double n = (double)(s->answered - answered);
-    rate->per_s = n * 1e6 / (double)(now_us() - start);
+    rate->per_s = n * 1e6 / (double)(clock_us() - start);
     rate->cpu_us = s->pid > 0 ? (daemon_cpu_seconds(s->pid) - cpu) * 1e6 / n : 0;
     rate->rows = (double)(s->rows - rows) / n;
     return true;
@@ -274,7 +259,7 @@ int aoibench_run_query(struct aoibench_options *o, pid_t daemon, char *error, si
     struct rate(*rates)[2] = mem_zalloc(o->rounds * sizeof *rates);
     double *ratio = mem_zalloc(o->rounds * sizeof *ratio);
     uint64_t random = 88172645463325252u;
-    for (uint32_t i = 0; i < o->entities; i++) places[i] = (struct place){random_unit(&random) * o->side, random_unit(&random) * o->side};
+    for (uint32_t i = 0; i < o->entities; i++) places[i] = (struct place){aoibench_random(&random) * o->side, aoibench_random(&random) * o->side};
     arena_init(&side[0].arena, (size_t)64 << 20);
     if (o->pin) aoibench_pin(0, 1);
     for (int k = 0; k < 2 && o->pin; k++)

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "tools/clock.h"
 
 #define MAX_WORDS 256
 #define INPUT_BYTES ((size_t)4096) /* read from standard input at a time */
@@ -156,18 +156,11 @@ int aoictl_settle(struct aoictl *ctl)
     return refused ? AOICTL_FAILED : AOICTL_OK;
 }
 
-static double now_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 int aoictl_linger(struct aoictl *ctl, double seconds)
 {
-    double end = now_seconds() + seconds;
+    double end = clock_seconds() + seconds;
     while (!aoictl_stop) {
-        double left = seconds < 0 ? 1 : end - now_seconds();
+        double left = seconds < 0 ? 1 : end - clock_seconds();
         if (libaoi_poll(ctl->c, left <= 0 ? 0 : left > 0.1 ? 100 : (int)(left * 1000) + 1) < 0) return aoictl_call_failed(ctl);
         if (left <= 0) break;
     }

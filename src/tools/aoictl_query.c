@@ -3,16 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "tools/aoictl.h"
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
+#include "tools/clock.h"
 
 int aoictl_ping(struct aoictl *ctl, int n, char **words)
 {
@@ -20,11 +13,11 @@ int aoictl_ping(struct aoictl *ctl, int n, char **words)
     if (n > 1) return aoictl_bad_usage(ctl, "ping [COUNT]");
     if (n == 1 && !aoictl_parse_u64(ctl, "count", words[0], &count)) return AOICTL_USAGE;
     for (uint64_t i = 0; i < count && !aoictl_stop; i++) {
-        double start = now_ms();
+        double start = clock_seconds();
         if (i && aoictl_linger(ctl, 1) != AOICTL_OK) return AOICTL_FAILED;
-        if (i) start = now_ms();
+        if (i) start = clock_seconds();
         if (libaoi_wait(ctl->c, libaoi_ping(ctl->c, i + 1), ctl->timeout_ms)) return aoictl_call_failed(ctl);
-        printf("pong from aoid %s in %.3f ms\n", libaoi_welcome(ctl->c)->server_version, now_ms() - start);
+        printf("pong from aoid %s in %.3f ms\n", libaoi_welcome(ctl->c)->server_version, (clock_seconds() - start) * 1e3);
     }
     return AOICTL_OK;
 }

@@ -1,9 +1,9 @@
 /* aoictl_recording.c: the verb replay for a recording of a daemon: sends another one what clients sent then, each session from a connection of its own. */
 #include <inttypes.h>
-#include <time.h>
 
 #include "client/libaoi_impl.h"
 #include "tools/aoictl.h"
+#include "tools/clock.h"
 #include "wire/recording.h"
 
 #define ARENA_BYTES ((size_t)1 << 31) /* that a frame may unpack to; the daemon that took it has its own limit */
@@ -20,7 +20,7 @@ struct replayed {
     struct recording recording;
     struct arena arena;
     double speed;
-    struct timespec began;
+    double began;        /* by clock_seconds() */
     struct libaoi *last; /* that sent the last frame; NULL: it was answered */
     uint64_t first_us;   /* time of the first entry */
     uint64_t frames, sessions_n, refused, deltas;
@@ -52,13 +52,6 @@ static struct recorded_session *find(struct replayed *r, uint64_t owner)
 
 /* ------------------------------------------------------------------------------------------------------------- time */
 
-static double seconds(const struct replayed *r)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)(t.tv_sec - r->began.tv_sec) + (double)(t.tv_nsec - r->began.tv_nsec) / 1e9;
-}
-
 /* Reads what has come. 0, or a connection has failed. */
 static int look(struct replayed *r, size_t *unsent)
 {
@@ -75,10 +68,10 @@ static int look(struct replayed *r, size_t *unsent)
 /* Until it is as late as it was then, and the daemon has taken most of what was sent. */
 static int wait_for(struct replayed *r, uint64_t time_us)
 {
-    double at = time_us < r->first_us ? 0 : (double)(time_us - r->first_us) / 1e6 / r->speed;
+    double due = r->began + (time_us < r->first_us ? 0 : (double)(time_us - r->first_us) / 1e6 / r->speed);
     for (;;) {
         size_t unsent;
-        double left = at - seconds(r);
+        double left = due - clock_seconds();
         if (look(r, &unsent)) return AOICTL_FAILED;
         if (aoictl_stop || (left <= 0 && unsent < MAX_UNSENT)) return AOICTL_OK;
         if (aoictl_linger(r->ctl, left > 0 && left < STEP_SECONDS ? left : STEP_SECONDS)) return AOICTL_FAILED;
@@ -175,7 +168,7 @@ int aoictl_replay_recording(struct aoictl *ctl, const char *path, double speed)
         return aoictl_failed(ctl, "%s", error);
     }
     arena_init(&r.arena, ARENA_BYTES);
-    clock_gettime(CLOCK_MONOTONIC, &r.began);
+    r.began = clock_seconds();
     while ((more = recording_next(&r.recording, &e, error)) > 0 && status == AOICTL_OK && !aoictl_stop) {
         if (r.first_us == 0) r.first_us = e.time_us;
         status = wait_for(&r, e.time_us);

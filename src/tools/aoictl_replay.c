@@ -2,10 +2,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/idmap.h"
 #include "tools/aoictl.h"
+#include "tools/clock.h"
 #include "tools/trace.h"
 #include "wire/recording.h"
 
@@ -19,13 +19,6 @@ struct aoictl_tally {
     uint64_t followed, unlisted;      /* those; and those of which an ack had no room to say more */
     struct idmap seen;
 };
-
-static double now_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 void aoictl_tally(struct aoictl_tally *t, const struct aoictl *ctl, const struct libaoi_ack *ack)
 {
@@ -127,13 +120,13 @@ static void send_step(struct aoictl *ctl, struct replay *r)
 /* One run through the trace; the last step's entities leave at its end. */
 static int replay_once(struct aoictl *ctl, struct replay *r)
 {
-    double start = now_seconds(), first = r->trace.steps.at[0].t;
+    double start = clock_seconds(), first = r->trace.steps.at[0].t;
     uint32_t n = r->trace.steps.n;
     for (uint32_t step = 0; step <= n && !aoictl_stop; step++) {
         double last = n > 1 ? r->trace.steps.at[n - 1].t - r->trace.steps.at[n - 2].t : 1;
         double t = step < n ? r->trace.steps.at[step].t - first : r->trace.steps.at[n - 1].t - first + last;
         double at = r->steps_per_second > 0 ? step / r->steps_per_second : t / r->speed;
-        double wait = start + at - now_seconds();
+        double wait = start + at - clock_seconds();
         if (aoictl_linger(ctl, wait > 0 ? wait : 0)) return AOICTL_FAILED;
         while (libaoi_unsent(ctl->c) > MAX_UNSENT && !aoictl_stop)
             if (libaoi_poll(ctl->c, 100) < 0) return aoictl_call_failed(ctl);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/clock.h"
+
 volatile sig_atomic_t demo_stop; /* set by the signal handler alone */
 
 int demo_fault(struct demo *d, const char *format, ...)
@@ -47,7 +49,7 @@ static void progress(const struct demo *d, bool last)
 {
     static uint64_t next_us;
     bool tty = isatty(STDOUT_FILENO);
-    uint64_t now = demo_now_us();
+    uint64_t now = clock_us();
     if (!last && now < next_us) return;
     next_us = now + (tty ? 100000 : 1000000);
     struct libaoi_counters c = told(d);
@@ -99,17 +101,17 @@ static int run(struct demo *d)
     printf("%.0f s of traffic pass in %.0f s: %d steps of the trace a second, so that everything moves faster than it did\n", town_s,
            d->town.steps.n * DEMO_STEP_MS / 1e3, 1000 / DEMO_STEP_MS);
     if (demo_compare(d)) return -1;
-    uint64_t due = demo_now_us();
+    uint64_t due = clock_us();
     for (uint32_t step = 1; step < d->town.steps.n; step++) {
         due += DEMO_STEP_MS * 1000;
         if (demo_pump(d, due)) return -1;
         bool compare = step % DEMO_COMPARE_EVERY == 0 || step + 1 == d->town.steps.n;
-        uint64_t before = demo_now_us();
+        uint64_t before = clock_us();
         if (compare && demo_freeze(d)) return -1;
         if (demo_advance(d, step)) return -1;
         if (compare) {
             if (demo_compare(d)) return -1;
-            due += demo_now_us() - before; /* the traffic stands still while the views are compared */
+            due += clock_us() - before; /* the traffic stands still while the views are compared */
         }
         progress(d, false);
     }
@@ -163,13 +165,13 @@ int main(int argc, char **argv)
     struct sigaction act = {.sa_handler = on_signal};
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
-    uint64_t start = demo_now_us();
+    uint64_t start = clock_us();
     if (daemon_start(&d->daemon, d->aoid, NULL, 0, error, sizeof error)) {
         fprintf(stderr, "aoidemo: %s\n", error);
         return free(d), 1;
     }
     if (!demo_connect(d) && !run(d)) {
-        report(d, (double)(demo_now_us() - start) / 1e6, daemon_cpu_seconds(d->daemon.pid), daemon_memory_peak_bytes(d->daemon.pid));
+        report(d, (double)(clock_us() - start) / 1e6, daemon_cpu_seconds(d->daemon.pid), daemon_memory_peak_bytes(d->daemon.pid));
         status = d->mismatches == 0 && d->refused == 0 && d->comparisons >= 20 && d->items_compared > 0 && d->horns_heard > 0 && d->views_full > 0
                      ? 0
                      : 1;

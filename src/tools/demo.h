@@ -115,7 +115,6 @@ struct demo {
 
 extern volatile sig_atomic_t demo_stop; /* a signal asks to end */
 
-uint64_t demo_now_us(void);
 uint64_t demo_random(struct demo *d, uint64_t below);
 /* The connection that a player or camera lives on. */
 struct libaoi *demo_eye(struct demo *d, uint64_t player);

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "tools/clock.h"
 #include "tools/demo.h"
 
 #define FIRST_CAMERA 1000001 /* ids of cameras; players have 1 .. DEMO_PLAYERS */
@@ -14,13 +14,6 @@
 #define ZOOM_OUT_MOST_KM 4000.0 /* with max_view */
 #define TOWN_EDGE 100000.0f     /* beyond it there is nothing of the town */
 #define TRIES 10000
-
-uint64_t demo_now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 uint64_t demo_random(struct demo *d, uint64_t below)
 {
@@ -49,7 +42,7 @@ int demo_pump(struct demo *d, uint64_t until_us)
             fds[i] = (struct pollfd){.fd = libaoi_fd(d->conn[i]), .events = (short)(POLLIN | (libaoi_unsent(d->conn[i]) ? POLLOUT : 0))};
         }
         if (demo_stop) return demo_fault(d, "stopped by a signal");
-        uint64_t now = demo_now_us();
+        uint64_t now = clock_us();
         if (now >= until_us) return 0;
         if (!handled) poll(fds, DEMO_CONNS, (int)((until_us - now + 999) / 1000));
     }
@@ -57,15 +50,14 @@ int demo_pump(struct demo *d, uint64_t until_us)
 
 int demo_settle(struct demo *d, int timeout_ms)
 {
-    uint64_t end = demo_now_us() + (uint64_t)timeout_ms * 1000;
+    uint64_t end = clock_us() + (uint64_t)timeout_ms * 1000;
     for (int i = 0; i < DEMO_CONNS; i++) libaoi_send(d->conn[i]);
     for (;;) {
         uint64_t waiting = 0;
         for (int i = 0; i < DEMO_CONNS; i++) waiting += libaoi_unanswered(d->conn[i]);
         if (!waiting) return d->fault[0] ? -1 : 0;
-        if (demo_now_us() > end)
-            return demo_fault(d, "the daemon has not answered %llu frames within %d ms", (unsigned long long)waiting, timeout_ms);
-        if (demo_pump(d, demo_now_us() + 200)) return -1;
+        if (clock_us() > end) return demo_fault(d, "the daemon has not answered %llu frames within %d ms", (unsigned long long)waiting, timeout_ms);
+        if (demo_pump(d, clock_us() + 200)) return -1;
     }
 }
 
@@ -75,7 +67,7 @@ static void on_delta(void *ctx, const struct libaoi_delta *delta)
     if (delta->space != DEMO_TOWN) return;
     demo_on_view(d, delta);
     if (delta->tag) return; /* latency is that of the timer */
-    uint32_t now = (uint32_t)demo_now_us();
+    uint32_t now = (uint32_t)clock_us();
     for (size_t i = 0; i < delta->update_n; i++) histogram_add(&d->latency, now - delta->update_extra[i]);
 }
 
@@ -163,7 +155,7 @@ static void move_vehicles(struct demo *d, uint32_t step)
 {
     static uint32_t stamps[65536]; /* a column of one value */
     d->step = step;
-    d->stamp = (uint32_t)demo_now_us();
+    d->stamp = (uint32_t)clock_us();
     trace_diff(&d->town, step, &d->diff);
     if (d->diff.leaves.n) libaoi_remove(d->conn[0], DEMO_TOWN, d->diff.leaves.n, d->diff.leaves.at);
     for (uint32_t i = 0; i < d->diff.enters.n; i++) {
