@@ -156,39 +156,32 @@ double daemon_cpu_seconds(pid_t pid)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-void daemon_writes(pid_t pid, uint64_t *calls, uint64_t *bytes)
-{
-    char path[64], line[128];
-    *calls = *bytes = 0;
-    snprintf(path, sizeof path, "/proc/%d/io", (int)pid);
-    FILE *f = fopen(path, "r");
-    if (!f) return;
-    while (fgets(line, sizeof line, f)) {
-        if (strncmp(line, "wchar:", 6) == 0) *bytes = strtoull(line + 6, NULL, 10);
-        if (strncmp(line, "syscw:", 6) == 0) *calls = strtoull(line + 6, NULL, 10);
-    }
-    fclose(f);
-}
-
-static size_t status_kib(pid_t pid, const char *key)
+/* What stands behind the key in a file of /proc/PID; 0 if it cannot be read. */
+static uint64_t proc_number(pid_t pid, const char *file, const char *key)
 {
     char path[64], line[256];
-    size_t kib = 0;
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    uint64_t number = 0;
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
     FILE *f = fopen(path, "r");
     if (!f) return 0;
     while (fgets(line, sizeof line, f))
-        if (strncmp(line, key, strlen(key)) == 0) kib = strtoul(line + strlen(key), NULL, 10);
+        if (strncmp(line, key, strlen(key)) == 0) number = strtoull(line + strlen(key), NULL, 10);
     fclose(f);
-    return kib;
+    return number;
+}
+
+void daemon_writes(pid_t pid, uint64_t *calls, uint64_t *bytes)
+{
+    *calls = proc_number(pid, "io", "syscw:");
+    *bytes = proc_number(pid, "io", "wchar:");
 }
 
 size_t daemon_memory_bytes(pid_t pid)
 {
-    return status_kib(pid, "VmRSS:") * 1024;
+    return proc_number(pid, "status", "VmRSS:") * 1024;
 }
 
 size_t daemon_memory_peak_bytes(pid_t pid)
 {
-    return status_kib(pid, "VmHWM:") * 1024;
+    return proc_number(pid, "status", "VmHWM:") * 1024;
 }
