@@ -138,6 +138,11 @@ void aoibench_print(bool json, const struct aoibench_figure *figures, size_t n, 
     if (json) printf("}\n");
 }
 
+const char *aoibench_index(const struct aoibench_options *o)
+{
+    return o->index == LIBAOI_CROSSLIST ? "crosslist" : "grid";
+}
+
 static void print_net(const struct aoibench_options *o, const struct aoibench_result *r)
 {
     const bool silent = r->latency.n == 0;
@@ -166,15 +171,14 @@ static void print_net(const struct aoibench_options *o, const struct aoibench_re
         {"mirror_compared", (double)r->compared, 0, !o->mirror},
         {"mirror_mismatches", (double)r->mismatches, 0, !o->mirror},
     };
-    const char *text[] = {"index", o->index == LIBAOI_CROSSLIST ? "crosslist" : "grid", NULL};
+    const char *text[] = {"index", aoibench_index(o), NULL};
     aoibench_print(o->json, figures, sizeof figures / sizeof *figures, text);
 }
 
 int aoibench_run_net(struct aoibench_options *o, pid_t daemon, char *error, size_t error_size)
 {
     if (o->workload) return aoibench_run_workload(o, daemon, error, error_size);
-    if (o->pin) aoibench_pin(daemon, 0);
-    if (o->pin) aoibench_pin(0, 1);
+    if (o->pin) aoibench_pin_both(daemon);
     struct bench *b = aoibench_net_open(o, daemon, error, error_size);
     struct aoibench_result *r = mem_zalloc(sizeof *r);
     int status = b == NULL ? -1 : aoibench_net_drive(b, o->warmup);

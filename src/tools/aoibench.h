@@ -9,6 +9,8 @@
 
 #include "tools/histogram.h"
 
+#define AOIBENCH_UPDATE_BYTES 16 /* an id, x and y */
+
 struct aoibench_options {
     const char *address, *aoid, *workload, *redis;
     uint32_t entities, players, connections, movers;
@@ -51,8 +53,11 @@ double aoibench_ceiling(uint64_t bytes, size_t write_bytes, uint32_t connections
 
 /* Pins a process (0: this one) to the n-th processor that it may use, if there are several. */
 void aoibench_pin(pid_t pid, int n);
-double aoibench_random(uint64_t *state);            /* the next of a row of numbers in [0, 1); the state is never 0 */
-double aoibench_median(double *values, uint32_t n); /* reorders them */
+/* The daemon, if its process is known, to the first one, and the load, which is this process, to the second. */
+void aoibench_pin_both(pid_t daemon);
+const char *aoibench_index(const struct aoibench_options *options); /* its name */
+double aoibench_random(uint64_t *state);                            /* the next of a row of numbers in [0, 1); the state is never 0 */
+double aoibench_median(double *values, uint32_t n);                 /* reorders them */
 
 /* Each prints its report. 0, or -1 with a sentence in error. */
 int aoibench_run_net(struct aoibench_options *options, pid_t daemon, char *error, size_t error_size);

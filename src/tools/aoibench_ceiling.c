@@ -16,7 +16,6 @@
 #include "base/check.h"
 #include "tools/aoibench.h"
 
-#define UPDATE_BYTES 16              /* an id, x and y */
 #define READ_BYTES ((size_t)1 << 18) /* like the client's */
 #define READY_BYTES ((size_t)2 << 20)
 #define CONNECTIONS_MAX 1000
@@ -30,6 +29,12 @@ void aoibench_pin(pid_t pid, int n)
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET(cpu, &all) && n-- == 0) CPU_SET(cpu, &one);
     sched_setaffinity(pid, sizeof one, &one);
+}
+
+void aoibench_pin_both(pid_t daemon)
+{
+    if (daemon > 0) aoibench_pin(daemon, 0);
+    aoibench_pin(0, 1);
 }
 
 static int ascending(const void *a, const void *b)
@@ -130,7 +135,7 @@ int aoibench_run_ceiling(struct aoibench_options *o, pid_t daemon, char *error, 
             free(ns);
             return -1;
         }
-        ns[i] = took * 1e9 * UPDATE_BYTES / ((double)bytes / o->rounds);
+        ns[i] = took * 1e9 * AOIBENCH_UPDATE_BYTES / ((double)bytes / o->rounds);
     }
     const struct aoibench_figure figures[] = {
         {"connections", o->connections, 0, false},

@@ -246,7 +246,7 @@ static void print_query(const struct aoibench_options *o, struct rate (*r)[2], d
         {"ratio", aoibench_median(ratio, o->rounds), 2, !redis},
         {"cpu_ratio", MEDIAN(1, cpu_us) / MEDIAN(0, cpu_us), 2, side[0].pid <= 0 || side[1].pid <= 0},
     };
-    const char *text[] = {"index", o->index == LIBAOI_CROSSLIST ? "crosslist" : "grid", NULL};
+    const char *text[] = {"index", aoibench_index(o), NULL};
     aoibench_print(o->json, figures, sizeof figures / sizeof *figures, text);
 }
 
@@ -261,9 +261,7 @@ int aoibench_run_query(struct aoibench_options *o, pid_t daemon, char *error, si
     uint64_t random = 88172645463325252u;
     for (uint32_t i = 0; i < o->entities; i++) places[i] = (struct place){aoibench_random(&random) * o->side, aoibench_random(&random) * o->side};
     arena_init(&side[0].arena, (size_t)64 << 20);
-    if (o->pin) aoibench_pin(0, 1);
-    for (int k = 0; k < 2 && o->pin; k++)
-        if (side[k].pid > 0) aoibench_pin(side[k].pid, 0);
+    for (int k = 0; k < 2 && o->pin; k++) aoibench_pin_both(side[k].pid);
     snprintf(error, error_size, "an answer did not come, or was none");
     bool ok = aoid_begin(&side[0], places, &owner, error, error_size) && (o->redis == NULL || redis_begin(&side[1], places, error, error_size));
     for (uint32_t i = 0; i < o->rounds && ok; i++) {

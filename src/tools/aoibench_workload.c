@@ -8,7 +8,6 @@
 #include "base/check.h"
 #include "tools/aoibench.h"
 
-#define UPDATE_BYTES 16
 #define FLUSH_MS 1   /* a round comes in one frame */
 #define LATE_SPACE 1 /* the second measurement runs in the space behind the first */
 #define CEILING_MOST ((uint64_t)1 << 30)
@@ -52,14 +51,14 @@ static int compare(const struct aoibench_options *o, pid_t daemon, struct figure
     for (uint32_t i = 0; i < o->rounds && status == 0; i++) {
         status = aoibench_net_measure(b, o->seconds / o->rounds, r);
         if (status != 0 || r->updates == 0 || r->writes == 0) break;
-        uint64_t bytes = r->updates * UPDATE_BYTES < CEILING_MOST ? r->updates * UPDATE_BYTES : CEILING_MOST;
+        uint64_t bytes = r->updates * AOIBENCH_UPDATE_BYTES < CEILING_MOST ? r->updates * AOIBENCH_UPDATE_BYTES : CEILING_MOST;
         double took = aoibench_ceiling(bytes, r->written / r->writes, o->connections, o->pin);
         if (took < 0) {
             snprintf(error, error_size, "cannot send to myself: %s", strerror(errno));
             status = -1;
         }
         f->ours[i] = r->cpu_seconds * 1e9 / (double)r->updates;
-        f->ceiling[i] = took * 1e9 * UPDATE_BYTES / (double)bytes;
+        f->ceiling[i] = took * 1e9 * AOIBENCH_UPDATE_BYTES / (double)bytes;
         f->ratio[i] = f->ours[i] / f->ceiling[i];
         f->sum.rounds += r->rounds;
         f->sum.flushes += r->flushes;
@@ -100,8 +99,7 @@ int aoibench_run_workload(struct aoibench_options *o, pid_t daemon, char *error,
         snprintf(error, error_size, "a workload needs to know the daemon's process: give --aoid or --pid");
         return -1;
     }
-    aoibench_pin(daemon, 0);
-    aoibench_pin(0, 1);
+    aoibench_pin_both(daemon);
     double *values = mem_alloc(3 * o->rounds * sizeof *values);
     struct figures f = {.ours = values, .ceiling = values + o->rounds, .ratio = values + 2 * (size_t)o->rounds};
     struct aoibench_result *r = mem_zalloc(sizeof *r);
@@ -132,7 +130,7 @@ int aoibench_run_workload(struct aoibench_options *o, pid_t daemon, char *error,
             {"ping_max_ms", (double)r->ping.max / 1e3, 3, r->ping.n == 0},
             {"generator_late_p99_ms", (double)histogram_at(&r->late, 0.99) / 1e3, 3, r->late.n == 0},
         };
-        const char *text[] = {"workload", o->workload, "index", o->index == 2 ? "crosslist" : "grid", NULL};
+        const char *text[] = {"workload", o->workload, "index", aoibench_index(o), NULL};
         aoibench_print(o->json, figures, sizeof figures / sizeof *figures, text);
     }
     free(values);
@@ -146,8 +144,7 @@ int aoibench_run_input(struct aoibench_options *o, pid_t daemon, char *error, si
     double *ns = mem_alloc(o->rounds * sizeof *ns), moves = 0, seconds = 0;
     o->plain = true;
     o->players = 1;
-    if (o->pin) aoibench_pin(daemon, 0);
-    if (o->pin) aoibench_pin(0, 1);
+    if (o->pin) aoibench_pin_both(daemon);
     struct bench *b = aoibench_net_open(o, daemon, error, error_size);
     int status = b == NULL ? -1 : aoibench_net_push(b, o->warmup, r);
     for (uint32_t i = 0; i < o->rounds && status == 0; i++) {
@@ -164,7 +161,7 @@ int aoibench_run_input(struct aoibench_options *o, pid_t daemon, char *error, si
             {"moves_per_s", moves / seconds, 0, false},
             {"daemon_cpu_ns_per_move", aoibench_median(ns, o->rounds), 3, daemon <= 0},
         };
-        const char *text[] = {"index", o->index == 2 ? "crosslist" : "grid", NULL};
+        const char *text[] = {"index", aoibench_index(o), NULL};
         aoibench_print(o->json, figures, sizeof figures / sizeof *figures, text);
     }
     if (b != NULL) aoibench_net_close(b);
