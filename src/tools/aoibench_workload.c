@@ -50,7 +50,12 @@ static int compare(const struct aoibench_options *o, pid_t daemon, struct figure
     double cpu = 0, seconds = 0;
     for (uint32_t i = 0; i < o->rounds && status == 0; i++) {
         status = aoibench_net_measure(b, o->seconds / o->rounds, r);
-        if (status != 0 || r->updates == 0 || r->writes == 0) break;
+        if (status != 0) break;
+        if (r->updates == 0 || r->writes == 0) {
+            snprintf(error, error_size, "there is nothing to measure: no updates within a round, or /proc/%d/io cannot be read", (int)daemon);
+            status = -1;
+            break;
+        }
         uint64_t bytes = r->updates * AOIBENCH_UPDATE_BYTES < CEILING_MOST ? r->updates * AOIBENCH_UPDATE_BYTES : CEILING_MOST;
         double took = aoibench_ceiling(bytes, r->written / r->writes, o->connections, o->pin);
         if (took < 0) {
