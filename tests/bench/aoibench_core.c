@@ -10,13 +10,14 @@
 
 /* The default of a space, for all workloads: the figures are those of somebody who has chosen nothing. */
 #define CELL_SIZE AOI_CELL_SIZE_DEFAULT
+#define USUAL_SEED 0x9E3779B97F4A7C15u
 
 static void run_all(const struct options *o, struct result *out);
 static void run_memory(const struct options *o, struct result *out);
 static void run_idle(const struct options *o, struct result *out);
 
-static const struct crowd_mix three_sizes[CROWD_MIX] = {{0.70, 10}, {0.95, 50}, {1, 300}};
-static const struct crowd_mix few_huge[CROWD_MIX] = {{0.9, 10}, {1, 10000}, {1, 10000}};
+static const struct crowd_mix three_sizes[] = {{0.70, 10}, {0.95, 50}, {1, 300}};
+static const struct crowd_mix few_huge[] = {{0.9, 10}, {1, 10000}};
 
 static const struct workload workloads[] = {
     {"W1", "10,000 in 2,000 x 2,000", 10000, 2000, 50, 0.5, 100, 0, NULL, run_all},
@@ -322,6 +323,7 @@ static struct options parse(int argc, char **argv)
     if (o.workload == NULL) bad("missing", "--workload");
     if (o.cell_size < AOI_CELL_SIZE_MIN) bad("--cell-size", "at least 1/64");
     if (o.flushes == 0) o.flushes = o.workload->flushes;
+    if (o.seed == 0) o.seed = USUAL_SEED;
     return o;
 }
 

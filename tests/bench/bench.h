@@ -23,7 +23,7 @@ struct options {
     enum aoi_index index;
     uint32_t flushes; /* 0: the workload's */
     double cell_size;
-    uint64_t seed;
+    uint64_t seed; /* not 0 */
     bool json, presence;
     const struct yardstick *yardstick; /* NULL: none */
 };

@@ -16,12 +16,12 @@
 #define BUFFER_BYTES ((size_t)2 << 20)
 
 /* xorshift64* (Vigna 2016): the sequence is part of the workloads, so that runs are comparable. */
-static double unit(struct crowd *c)
+double crowd_random(uint64_t *rng)
 {
-    c->rng ^= c->rng >> 12;
-    c->rng ^= c->rng << 25;
-    c->rng ^= c->rng >> 27;
-    return (double)((c->rng * 2685821657736338717u) >> 11) / 9007199254740992.0;
+    *rng ^= *rng >> 12;
+    *rng ^= *rng << 25;
+    *rng ^= *rng >> 27;
+    return (double)((*rng * 2685821657736338717u) >> 11) / 9007199254740992.0;
 }
 
 double crowd_seconds(void)
@@ -112,7 +112,7 @@ struct aoi_limits crowd_limits(void)
 
 void crowd_init(struct crowd *c, const struct crowd_plan *plan)
 {
-    *c = (struct crowd){.plan = *plan, .rng = plan->seed == 0 ? 0x9E3779B97F4A7C15u : plan->seed};
+    *c = (struct crowd){.plan = *plan, .rng = plan->seed};
     size_t n = plan->entities;
     c->id = mem_zalloc(n * sizeof *c->id);
     c->x = mem_zalloc(n * sizeof *c->x);
@@ -120,13 +120,13 @@ void crowd_init(struct crowd *c, const struct crowd_plan *plan)
     c->r = mem_zalloc(n * sizeof *c->r);
     c->buffer = mem_zalloc(BUFFER_BYTES + 16 * n);
     for (size_t e = 0; e < n; e++) {
-        double p = unit(c);
+        double p = crowd_random(&c->rng);
         c->id[e] = FIRST_ID + e;
         const struct crowd_mix *mix = plan->mix;
         while (mix != NULL && p >= mix->share) mix++;
         c->r[e] = (float)(mix != NULL ? mix->radius : plan->radius);
-        c->x[e] = (float)(unit(c) * plan->side);
-        c->y[e] = (float)(unit(c) * plan->side);
+        c->x[e] = (float)(crowd_random(&c->rng) * plan->side);
+        c->y[e] = (float)(crowd_random(&c->rng) * plan->side);
     }
     memset(c->buffer, 1, BUFFER_BYTES + 16 * n); /* resident before anything is measured */
     struct aoi_limits limits = crowd_limits();
@@ -183,10 +183,10 @@ void crowd_step(struct crowd *c)
 {
     const struct crowd_plan *plan = &c->plan;
     for (uint32_t e = 0; e < plan->entities; e++) {
-        double a = unit(c) * 2 * M_PI, x = c->x[e] + plan->step * cos(a), y = c->y[e] + plan->step * sin(a);
-        if (unit(c) < plan->teleport) {
-            x = unit(c) * plan->side;
-            y = unit(c) * plan->side;
+        double a = crowd_random(&c->rng) * 2 * M_PI, x = c->x[e] + plan->step * cos(a), y = c->y[e] + plan->step * sin(a);
+        if (crowd_random(&c->rng) < plan->teleport) {
+            x = crowd_random(&c->rng) * plan->side;
+            y = crowd_random(&c->rng) * plan->side;
         }
         c->x[e] = reflect(x, plan->side);
         c->y[e] = reflect(y, plan->side);

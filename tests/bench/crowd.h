@@ -8,17 +8,16 @@
 
 #include "core/aoi.h"
 
-/* Half-extents of the boxes: [0] of the first `share` of all, at random, [1] of those up to its share, [2] of the rest. */
+/* Half-extents of the boxes: [0] of the first `share` of all, at random, [1] of those up to its share, and so on; the last share is 1. */
 struct crowd_mix {
     double share, radius;
 };
-#define CROWD_MIX 3
 
 struct crowd_plan {
     uint32_t entities, players;  /* the first `players` entities are watched, each by one player */
     double side, radius, step;   /* the world is side x side; a box of half-extent radius; length of a step */
     double teleport;             /* share of the entities that jump anywhere instead */
-    const struct crowd_mix *mix; /* CROWD_MIX of them, instead of radius; NULL: all alike */
+    const struct crowd_mix *mix; /* instead of radius; NULL: all alike */
     uint32_t max_view;           /* 0: no limit */
     const char *tiers;           /* update_tiers; NULL: none */
     uint32_t castles;            /* so many, spread evenly over the ids, have an appeal */
@@ -26,7 +25,7 @@ struct crowd_plan {
     bool presence_only;
     enum aoi_index index;
     double cell_size;
-    uint64_t seed; /* 0: the usual one */
+    uint64_t seed; /* not 0 */
 };
 
 #define CROWD_MIRRORS 16 /* players whose deltas are applied to a mirror while verifying */
@@ -47,8 +46,9 @@ struct crowd {
     uint64_t mismatches;
 };
 
-double crowd_seconds(void); /* of this process, which has one thread: what else the machine does is not counted */
-uint64_t crowd_rss(void);   /* bytes resident */
+double crowd_random(uint64_t *rng); /* the next of a row of numbers in [0, 1); *rng is never 0 */
+double crowd_seconds(void);         /* of this process, which has one thread: what else the machine does is not counted */
+uint64_t crowd_rss(void);           /* bytes resident */
 
 struct aoi_limits crowd_limits(void);
 

@@ -16,14 +16,6 @@ struct map {
     uint32_t population[CITIES]; /* of entities 1 .. CITIES */
 };
 
-static double chance(struct map *m)
-{
-    m->rng ^= m->rng >> 12; /* xorshift64* (Vigna 2016) */
-    m->rng ^= m->rng << 25;
-    m->rng ^= m->rng >> 27;
-    return (double)((m->rng * 2685821657736338717u) >> 11) / 9007199254740992.0;
-}
-
 static void deliver(void *ctx, const struct aoi_delta *d)
 {
     struct map *m = ctx;
@@ -34,14 +26,14 @@ static void deliver(void *ctx, const struct aoi_delta *d)
 
 static void place(struct map *m, float pos[3])
 {
-    pos[0] = (float)chance(m) * m->side;
-    pos[1] = (float)chance(m) * m->side;
+    pos[0] = (float)crowd_random(&m->rng) * m->side;
+    pos[1] = (float)crowd_random(&m->rng) * m->side;
     pos[2] = 0;
 }
 
 static void build(struct map *m, const struct options *o, struct result *out)
 {
-    *m = (struct map){.rng = o->seed == 0 ? 0x9E3779B97F4A7C15u : o->seed, .entities = o->workload->entities, .side = (float)o->workload->side};
+    *m = (struct map){.rng = o->seed, .entities = o->workload->entities, .side = (float)o->workload->side};
     struct aoi_limits limits = crowd_limits();
     struct aoi_sink sink = {.ctx = m, .deliver = deliver};
     struct aoi_settings set = {.index = o->index, .cell_size = o->cell_size};
@@ -54,7 +46,7 @@ static void build(struct map *m, const struct options *o, struct result *out)
         place(m, e.pos);
         if (id <= CITIES) {
             e.layers = CITY_LAYER;
-            e.priority = m->population[id - 1] = (uint32_t)(chance(m) * 1e7);
+            e.priority = m->population[id - 1] = (uint32_t)(crowd_random(&m->rng) * 1e7);
         }
         CHECK(aoi_entity_add(m->space, OWNER, AOI_ADD_NEW, &e) == AOI_OK);
     }
@@ -76,7 +68,7 @@ static double round_of_armies(struct map *m, struct result *out)
 {
     double t0 = crowd_seconds();
     for (uint32_t i = 0; i < ARMIES; i++) {
-        uint64_t id = CITIES + 1 + (uint64_t)(chance(m) * (m->entities - CITIES));
+        uint64_t id = CITIES + 1 + (uint64_t)(crowd_random(&m->rng) * (m->entities - CITIES));
         float pos[3];
         place(m, pos);
         CHECK(aoi_entity_move(m->space, OWNER, id, pos, NULL) == AOI_OK);
