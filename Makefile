@@ -37,7 +37,8 @@ LIB_PB     := $(call pkg,--libs,libprotobuf-c,-lprotobuf-c)
 LIB_INI    := $(call pkg,--libs,inih,-linih)
 LIB_SSL    := $(call pkg,--libs,libssl libcrypto,-lssl -lcrypto)
 LIB_LZMA   := $(call pkg,--libs,liblzma,-llzma)
-LIB_SERVER := $(LIB_UV) $(LIB_WS) $(LIB_PB) $(LIB_INI) $(LIB_SSL) $(LIB_LZMA)
+LIB_CLIENT := $(LIB_PB) $(LIB_LZMA) $(LIB_SSL)
+LIB_SERVER := $(LIB_UV) $(LIB_WS) $(LIB_INI) $(LIB_CLIENT)
 LIB_CMOCKA := $(call pkg,--libs,cmocka,-lcmocka)
 
 OBJ := $(BUILD)/obj
@@ -81,6 +82,7 @@ PROGRAMS := $(if $(MAIN_O),$(BUILD)/aoid) $(if $(CTL_O),$(BUILD)/aoictl) $(if $(
 
 # the jobserver of an outer -j is used when there is one
 SUBMAKE = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
+ASAN_MAKE = $(SUBMAKE) BUILD=$(ASAN_BUILD) CFLAGS='$(ASAN_CFLAGS)' LDFLAGS='$(ASAN_LDFLAGS)'
 
 .PHONY: all demo test soak check fuzz bench install install-files clean help everything tests fuzzers FORCE
 .DELETE_ON_ERROR:
@@ -96,14 +98,14 @@ demo: ## install what is missing, build, and run the daemon on real input
 
 test: ## every test, under AddressSanitizer and UBSan; T='core/*' for some
 	@scripts/deps.sh test
-	@+$(SUBMAKE) BUILD=$(ASAN_BUILD) CFLAGS='$(ASAN_CFLAGS)' LDFLAGS='$(ASAN_LDFLAGS)' everything
+	@+$(ASAN_MAKE) everything
 	@# for test_memory.py: a sanitizer takes more address space than a limit leaves
 	@+$(SUBMAKE) $(BUILD)/aoid
 	@scripts/run-tests $(ASAN_BUILD) '$(or $(T),*)'
 
 soak: ## what `make test` does for a minute, for hours: 100,000 faults of the network (SOAK_FAULTS)
 	@scripts/deps.sh test
-	@+$(SUBMAKE) BUILD=$(ASAN_BUILD) CFLAGS='$(ASAN_CFLAGS)' LDFLAGS='$(ASAN_LDFLAGS)' everything
+	@+$(ASAN_MAKE) everything
 	@AOI_FAULTS=$(or $(SOAK_FAULTS),100000) AOI_TEST_TIMEOUT_S=36000 scripts/run-tests $(ASAN_BUILD) e2e/test_faults
 
 check: ## warnings, format, clang-tidy, layers, links, proto lint, documents
@@ -198,14 +200,14 @@ $(BUILD)/libaoi.a: $(BASE_O) $(TIERS_O) $(WIRE_O) $(CLIENT_O)
 $(BUILD)/aoid: $(MAIN_O) $(SERVER_O) $(WIRE_O) $(CORE_O) $(BASE_O)
 	$(LINK) $(LIB_SERVER) -lm
 $(BUILD)/aoictl: $(CTL_O) $(TOOLS_O) $(CLIENT_A)
-	$(LINK) $(LIB_PB) $(LIB_LZMA) $(LIB_SSL) -lm
+	$(LINK) $(LIB_CLIENT) -lm
 # `aoibench core` runs the sibling aoibench-core, which sees the core alone
 $(BUILD)/aoibench: $(BENCH_O) $(TOOLS_O) $(CLIENT_A) | $(if $(COREBENCH_O),$(BUILD)/aoibench-core)
-	$(LINK) $(LIB_PB) $(LIB_LZMA) $(LIB_SSL) -lm
+	$(LINK) $(LIB_CLIENT) -lm
 $(BUILD)/aoibench-core: $(COREBENCH_O) $(BUILD)/libcore.a
 	$(LINK) -lm
 $(BUILD)/aoidemo: $(DEMO_O) $(TOOLS_O) $(CLIENT_A)
-	$(LINK) $(LIB_PB) $(LIB_LZMA) $(LIB_SSL) -lm
+	$(LINK) $(LIB_CLIENT) -lm
 
 # Tests
 
@@ -218,7 +220,7 @@ $(call tests,wire): $(BUILD)/test/wire/%: $(OBJ)/tests/wire/%.o $(call helpers,w
 $(call tests,server): $(BUILD)/test/server/%: $(OBJ)/tests/server/%.o $(call helpers,server) $(SERVER_O) $(WIRE_O) $(BUILD)/libcore.a
 	$(LINK) $(LIB_CMOCKA) $(LIB_SERVER) -lm
 $(call tests,e2e): $(BUILD)/test/e2e/%: $(OBJ)/tests/e2e/%.o $(call helpers,e2e) $(TOOLS_O) $(CLIENT_A)
-	$(LINK) $(LIB_CMOCKA) $(LIB_PB) $(LIB_LZMA) $(LIB_SSL) -lm
+	$(LINK) $(LIB_CMOCKA) $(LIB_CLIENT) -lm
 $(FUZZERS): $(BUILD)/test/fuzz/%: $(OBJ)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(call helpers,core) $(SERVER_O) $(WIRE_O) $(BUILD)/libcore.a
 	$(LINK) $(LIB_CMOCKA) $(LIB_SERVER) -lm
 
