@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# deps.sh: installs what is missing, and only that: scripts/deps.sh demo|test|check|package|image|all (all: demo, test and check)
+# deps.sh: installs what is missing, and only that: scripts/deps.sh demo|test|check|package|image|redis|all (all: demo, test and check)
 # Looks for the tools and libraries themselves, so it is quick and quiet when everything is there, however it came there.
 set -eu
 
 want=${1:-all}
-case $want in demo | test | check | package | image | all) ;; *) echo "usage: scripts/deps.sh demo|test|check|package|image|all" >&2; exit 2 ;; esac
+case $want in demo | test | check | package | image | redis | all) ;; *) echo "usage: scripts/deps.sh demo|test|check|package|image|redis|all" >&2; exit 2 ;; esac
 
 missing=()
 need() { # need PACKAGES COMMAND...: the command fails when the packages are missing
@@ -35,6 +35,7 @@ packaging() {
 find_missing() {
     missing=()
     if [ "$want" = image ]; then packaging; return; fi
+    if [ "$want" = redis ]; then tool redis-server redis-server; return; fi
     tool gcc gcc
     need libc6-dev header stdio.h
     tool make make
@@ -85,6 +86,7 @@ if [ "$(id -u)" != 0 ]; then
 fi
 echo "deps: installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
+[ "$want" != redis ] || export RUNLEVEL=1 # no service is started for a benchmark
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 apt() { "${sudo[@]}" apt-get -o DPkg::Lock::Timeout=300 "$@" </dev/null >"$log" 2>&1; }
