@@ -18,16 +18,12 @@ static uint32_t home_of(const struct idmap *m, uint64_t key)
     return (uint32_t)idmap_hash(key ^ m->salt) & m->mask;
 }
 
-/* Index of the key, looked for from i on, or of the free place where it would go. The map is never full. */
-static uint32_t find_from(const struct idmap *m, uint32_t i, uint64_t key)
-{
-    while (m->key[i] != 0 && m->key[i] != key) i = (i + 1) & m->mask;
-    return i;
-}
-
+/* Index of the key, or of the free place where it would go. The map is never full. */
 static uint32_t find(const struct idmap *m, uint64_t key)
 {
-    return find_from(m, home_of(m, key), key);
+    uint32_t i = home_of(m, key);
+    while (m->key[i] != 0 && m->key[i] != key) i = (i + 1) & m->mask;
+    return i;
 }
 
 static void resize(struct idmap *m, uint32_t cap)
@@ -54,23 +50,6 @@ uint32_t idmap_get(const struct idmap *m, uint64_t key)
     if (m->mask == 0 || key == 0) return IDMAP_NONE;
     uint32_t i = find(m, key);
     return m->key[i] == key ? m->value[i] : IDMAP_NONE;
-}
-
-void idmap_get_many(const struct idmap *m, const uint64_t *key, size_t n, uint32_t *value)
-{
-    if (m->mask == 0) { /* nothing is allocated */
-        for (size_t k = 0; k < n; k++) value[k] = IDMAP_NONE;
-        return;
-    }
-    for (size_t k = 0; k < n; k++) { /* where each is to be looked for, fetched while the next is reckoned */
-        value[k] = home_of(m, key[k]);
-        __builtin_prefetch(m->key + value[k]);
-        __builtin_prefetch(m->value + value[k]);
-    }
-    for (size_t k = 0; k < n; k++) {
-        uint32_t i = find_from(m, value[k], key[k]);
-        value[k] = key[k] != 0 && m->key[i] == key[k] ? m->value[i] : IDMAP_NONE;
-    }
 }
 
 void idmap_put(struct idmap *m, uint64_t key, uint32_t value)

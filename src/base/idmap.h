@@ -18,8 +18,6 @@ struct idmap {
 
 void idmap_clear(struct idmap *m);                       /* frees; a zeroed struct is an empty map */
 uint32_t idmap_get(const struct idmap *m, uint64_t key); /* IDMAP_NONE: not there */
-/* Likewise for n keys at once, which is faster where there are many. */
-void idmap_get_many(const struct idmap *m, const uint64_t *key, size_t n, uint32_t *value);
 void idmap_put(struct idmap *m, uint64_t key, uint32_t value); /* inserts or replaces */
 uint32_t idmap_remove(struct idmap *m, uint64_t key);          /* what was there, or IDMAP_NONE */
 size_t idmap_bytes(const struct idmap *m);

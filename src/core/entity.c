@@ -63,21 +63,21 @@ void aoi__slot_untold(struct aoi_space *space, uint32_t slot)
 
 uint32_t aoi__entity_slot(const struct aoi_space *space, uint64_t id)
 {
-    return idmap_get(&space->entity_map, id);
+    return aoi__ids_get(&space->ids, space->hot, id);
 }
 
-/* Whether the owner may change what was found under an id; slot IDMAP_NONE: nothing was. */
+/* Whether the owner may change what was found under an id; slot AOI__NONE: nothing was. */
 static inline int check_own(const struct aoi_space *space, aoi_owner owner, uint64_t id, uint32_t slot)
 {
     if (id == 0) return AOI_EINVAL;
-    if (slot == IDMAP_NONE) return AOI_ENOENTITY;
+    if (slot == AOI__NONE) return AOI_ENOENTITY;
     return space->own[slot].owner == owner ? AOI_OK : AOI_EOWNER;
 }
 
 /* Finds an entity that the owner may change. */
 static int find_own(const struct aoi_space *space, aoi_owner owner, uint64_t id, uint32_t *slot)
 {
-    *slot = idmap_get(&space->entity_map, id);
+    *slot = aoi__entity_slot(space, id);
     return check_own(space, owner, id, *slot);
 }
 
@@ -425,7 +425,7 @@ static void add_new(struct aoi_space *space, aoi_owner owner, const struct aoi_e
                                            .layers_stamp = next};
     space->own[slot] = (struct aoi__own){.owner = owner, .watch = AOI__NONE};
     owner_link(space, slot);
-    idmap_put(&space->entity_map, e->id, slot);
+    aoi__ids_put(&space->ids, space->hot, slot);
     space->entity_n++;
     space->priority_n += e->priority != 0;
     if (idmap_get(&space->shown_map, e->id) != IDMAP_NONE) space->cold[slot].flags |= AOI__SHOWN;
@@ -477,8 +477,8 @@ int aoi_entity_add(struct aoi_space *space, aoi_owner owner, enum aoi_add_mode m
     if (e.layers == 0) e.layers = AOI_LAYERS_DEFAULT;
     if (!space->set.extra) e.extra = 0;
 
-    uint32_t slot = idmap_get(&space->entity_map, e.id);
-    if (slot == IDMAP_NONE) {
+    uint32_t slot = aoi__entity_slot(space, e.id);
+    if (slot == AOI__NONE) {
         if (space->entity_n >= space->world->limits.max_entities) return AOI_ELIMIT;
         add_new(space, owner, &e, pos);
         return AOI_OK;
@@ -512,26 +512,25 @@ static inline int move(struct aoi_space *space, aoi_owner owner, uint64_t id, ui
 
 int aoi_entity_move(struct aoi_space *space, aoi_owner owner, uint64_t id, const float pos[3], const uint32_t *extra)
 {
-    return move(space, owner, id, idmap_get(&space->entity_map, id), pos, extra);
+    return move(space, owner, id, aoi__entity_slot(space, id), pos, extra);
 }
-
-#define BATCH 32 /* ids that are looked up together */
 
 size_t aoi_entity_move_many(struct aoi_space *space, aoi_owner owner, size_t n, const uint64_t *id, const float *x, const float *y, const float *z,
                             const uint32_t *extra, void (*fail)(void *ctx, size_t i, int err), void *ctx)
 {
     size_t failed = 0;
-    uint32_t slot[BATCH];
-    for (size_t from = 0; from < n; from += BATCH) {
-        size_t some = n - from < BATCH ? n - from : BATCH;
-        idmap_get_many(&space->entity_map, id + from, some, slot);
+    uint32_t slot[AOI__GUESSES];
+    for (size_t from = 0; from < n; from += AOI__GUESSES) {
+        size_t some = n - from < AOI__GUESSES ? n - from : AOI__GUESSES;
+        aoi__ids_guess(&space->ids, id + from, some, slot);
         for (size_t k = 0; k < some; k++) {
-            if (slot[k] == IDMAP_NONE) continue;
+            if (slot[k] == AOI__NONE) continue;
             __builtin_prefetch(&space->hot[slot[k]], 1);
             __builtin_prefetch(&space->own[slot[k]]);
         }
         for (size_t k = 0, i = from; k < some; k++, i++) {
             const float pos[3] = {x[i], y[i], z != NULL ? z[i] : 0.0f};
+            if (slot[k] != AOI__NONE && space->hot[slot[k]].id != id[i]) slot[k] = aoi__entity_slot(space, id[i]);
             int err = move(space, owner, id[i], slot[k], pos, extra != NULL ? &extra[i] : NULL);
             if (err == AOI_OK) continue;
             failed++;
@@ -559,7 +558,7 @@ void aoi__entity_remove(struct aoi_space *space, uint32_t slot)
     c->flags = 0;
     untouch(space, slot);
     owner_unlink(space, slot);
-    idmap_remove(&space->entity_map, space->hot[slot].id);
+    aoi__ids_remove(&space->ids, space->hot, slot);
     aoi__blob_free(space, c->payload);
     c->payload = NULL;
     space->alive[slot >> 5] &= ~(1u << (slot & 31));
@@ -633,8 +632,8 @@ int aoi_entity_release(struct aoi_space *space, aoi_owner owner, uint64_t id, ao
 int aoi_entity_get(const struct aoi_space *space, uint64_t id, struct aoi_entity *out)
 {
     if (id == 0) return AOI_EINVAL;
-    uint32_t slot = idmap_get(&space->entity_map, id);
-    if (slot == IDMAP_NONE) return AOI_ENOENTITY;
+    uint32_t slot = aoi__entity_slot(space, id);
+    if (slot == AOI__NONE) return AOI_ENOENTITY;
     const struct aoi__hot *h = &space->hot[slot];
     const struct aoi__cold *c = &space->cold[slot];
     *out = (struct aoi_entity){.id = id,

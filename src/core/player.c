@@ -392,7 +392,7 @@ int aoi_subscribe(struct aoi_space *space, aoi_owner owner, uint64_t player, uin
     if (err != AOI_OK) return err;
     if (entity == 0) return AOI_EINVAL;
     uint32_t slot = aoi__entity_slot(space, entity);
-    if (slot == IDMAP_NONE) return AOI_ENOENTITY;
+    if (slot == AOI__NONE) return AOI_ENOENTITY;
 
     uint32_t watch = space->own[slot].watch;
     uint32_t unit = p == IDMAP_NONE || watch == AOI__NONE ? AOI__NONE : find_unit(&space->players.at[p], watch);
@@ -419,7 +419,7 @@ int aoi_unsubscribe(struct aoi_space *space, aoi_owner owner, uint64_t player, u
     if (err != AOI_OK) return err;
     if (entity == 0) return AOI_EINVAL;
     uint32_t slot = aoi__entity_slot(space, entity);
-    uint32_t watch = slot == IDMAP_NONE ? AOI__NONE : space->own[slot].watch;
+    uint32_t watch = slot == AOI__NONE ? AOI__NONE : space->own[slot].watch;
     uint32_t unit = watch == AOI__NONE ? AOI__NONE : find_unit(&space->players.at[p], watch);
     if (unit == AOI__NONE) return AOI_ENOENTITY;
     end_subscription(space, p, unit);

@@ -52,7 +52,7 @@ void aoi__space_free(struct aoi_space *space)
     free(space->told_at);
     free(space->alive);
     array_clear(&space->free_slots);
-    idmap_clear(&space->entity_map);
+    aoi__ids_clear(&space->ids);
     for (uint32_t w = 0; w < space->watches.n; w++) array_clear(&space->watches.at[w].viewers);
     array_clear(&space->watches);
     array_clear(&space->free_watches);
@@ -181,7 +181,7 @@ void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats)
     stats->moves += own->moves;
     stats->messages += own->messages;
 
-    uint64_t bytes = sizeof *space + space->payload_bytes + idmap_bytes(&space->entity_map) + idmap_bytes(&space->player_map);
+    uint64_t bytes = sizeof *space + space->payload_bytes + aoi__ids_bytes(&space->ids) + idmap_bytes(&space->player_map);
     bytes += (uint64_t)space->slot_cap * (sizeof *space->hot + sizeof *space->cold + sizeof *space->own + sizeof *space->mark) + space->slot_cap / 4;
     bytes += (uint64_t)space->touched.cap * sizeof *space->touched.at + (uint64_t)space->watches.cap * sizeof *space->watches.at;
     bytes += (uint64_t)space->players.cap * sizeof *space->players.at + (uint64_t)space->free_slots.cap * 4;

@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/idmap.h"
 #include "core/aoi.h"
+#include "core/ids.h"
 #include "core/index.h"
 
 #define AOI__NONE UINT32_MAX
@@ -201,7 +202,7 @@ struct aoi_space {
     uint32_t *told_at; /* likewise; NULL until it is needed */
     uint32_t *alive;   /* bitmap by slot: neither free nor a tombstone (removed, but still in some view) */
     aoi__slots free_slots;
-    struct idmap entity_map; /* id -> slot, the living */
+    struct aoi__ids ids; /* id -> slot, the living */
     ARRAY(struct aoi__touched) touched;
 
     ARRAY(struct aoi__watch) watches;

@@ -10,7 +10,7 @@ static void validate_entity(const struct aoi_space *space, uint32_t slot)
 {
     const struct aoi__hot *h = &space->hot[slot];
     const struct aoi__cold *c = &space->cold[slot];
-    CHECK(idmap_get(&space->entity_map, h->id) == slot);
+    CHECK(aoi__ids_get(&space->ids, space->hot, h->id) == slot);
     for (uint32_t a = 0; a < 3; a++) CHECK(isfinite(h->pos[a]) && aoi__clean(h->pos[a]) == h->pos[a] && fabsf(h->pos[a]) <= AOI_COORD_MAX);
     CHECK(space->dims == 3 || h->pos[2] == 0);
     CHECK(isfinite(c->radius) && c->radius >= 0 && (space->set.extra || h->extra == 0));
@@ -40,7 +40,7 @@ static void validate_entities(const struct aoi_space *space)
         CHECK(space->mark[s] <= space->mark_serial);
     }
     CHECK(priorities == space->priority_n);
-    CHECK(alive == space->entity_n && alive == space->entity_map.n);
+    CHECK(alive == space->entity_n && alive == space->ids.n);
     CHECK(alive + dead + space->free_slots.n == space->slot_n);
     for (uint32_t i = 0; i < space->free_slots.n; i++)
         CHECK(!aoi__alive(space, space->free_slots.at[i]) && space->cold[space->free_slots.at[i]].told == 0);
