@@ -7,9 +7,10 @@
 
 #include "core/space.h"
 
-#define REGION_SHIFT 4  /* block to region coordinates */
-#define KEPT_ENTRIES 64 /* a block that is not used keeps room for so many */
-#define FEW_BLOCKS 1024 /* a box of so many is looked up block by block; a larger one goes by regions of 256 (2D) or 4,096 (3D) blocks */
+#define REGION_SHIFT 4   /* block to region coordinates */
+#define KEPT_ENTRIES 64  /* a block that is not used keeps room for so many */
+#define KEPT_COLUMNS 256 /* of a capacity, so much room is kept, whether it is used or not */
+#define FEW_BLOCKS 1024  /* a box of so many is looked up block by block; a larger one goes by regions of 256 (2D) or 4,096 (3D) blocks */
 
 /* ------------------------------------------------------------------------------------------------------------- finding by coordinates */
 
@@ -130,29 +131,54 @@ static size_t columns_bytes(const struct aoi__blocks *dir, size_t cap)
     return cap * (dir->dims * sizeof(float) + sizeof(uint64_t) + sizeof(uint32_t) + (dir->extra ? sizeof(uint32_t) : 0));
 }
 
-/* Columns that are given back are kept for others of the same capacity: so cells that fill and empty by turns allocate nothing. */
-static float *columns_take(struct aoi__blocks *dir, uint32_t cap)
+static float *rack_at(const struct aoi__blocks *dir, uint32_t cap, uint32_t i)
 {
-    void **spare = &dir->spare[cap / AOI__LANES], *columns = *spare;
-    dir->page_bytes += columns_bytes(dir, cap);
-    if (columns == NULL) return mem_alloc(columns_bytes(dir, cap));
-    memcpy(spare, columns, sizeof *spare);
-    return columns;
+    return dir->rack[cap / AOI__LANES].at + i * (columns_bytes(dir, cap) / sizeof(float));
 }
 
-static void columns_give(struct aoi__blocks *dir, float *columns, uint32_t cap)
+/* Room for a quarter more than there are. All move. */
+static void rack_resize(struct aoi__blocks *dir, uint32_t cap)
 {
-    void **spare = &dir->spare[cap / AOI__LANES];
-    if (columns == NULL) return;
-    dir->page_bytes -= columns_bytes(dir, cap);
-    memcpy(columns, spare, sizeof *spare);
-    *spare = columns;
+    struct aoi__rack *r = &dir->rack[cap / AOI__LANES];
+    size_t bytes = columns_bytes(dir, cap), was = r->raw == NULL ? 0 : (size_t)((char *)r->at - (char *)r->raw);
+    r->cap = r->n + r->n / 4 + 4;
+    r->page = mem_realloc(r->page, r->cap * sizeof *r->page);
+    r->raw = mem_realloc(r->raw, r->cap * bytes + AOI__LINE);
+    size_t now = -(uintptr_t)r->raw % AOI__LINE;
+    if (now != was) memmove((char *)r->raw + now, (char *)r->raw + was, r->n * bytes);
+    r->at = (float *)(void *)((char *)r->raw + now);
+    for (uint32_t i = 0; i < r->n; i++) dir->page.at[r->page[i]].x = rack_at(dir, cap, i);
+}
+
+static void columns_take(struct aoi__blocks *dir, struct aoi__page *page, uint32_t cap)
+{
+    struct aoi__rack *r = &dir->rack[cap / AOI__LANES];
+    if (r->n == r->cap) rack_resize(dir, cap);
+    page->cap = (uint8_t)cap;
+    page->rack = r->n++;
+    page->x = rack_at(dir, cap, page->rack);
+    r->page[page->rack] = (uint32_t)(page - dir->page.at);
+}
+
+/* Gives back those of that number. */
+static void columns_give(struct aoi__blocks *dir, uint32_t cap, uint32_t i)
+{
+    struct aoi__rack *r = &dir->rack[cap / AOI__LANES];
+    if (cap == 0) return;
+    if (i != --r->n) {
+        struct aoi__page *last = &dir->page.at[r->page[r->n]];
+        memcpy(rack_at(dir, cap, i), last->x, columns_bytes(dir, cap));
+        last->x = rack_at(dir, cap, i);
+        last->rack = i;
+        r->page[i] = r->page[r->n];
+    }
+    if (r->cap > KEPT_COLUMNS && r->n < r->cap / 2) rack_resize(dir, cap);
 }
 
 static void page_free(struct aoi__blocks *dir, uint32_t p)
 {
     struct aoi__page *page = &dir->page.at[p];
-    columns_give(dir, page->x, page->cap);
+    columns_give(dir, page->cap, page->rack);
     *page = (struct aoi__page){.block = AOI__NONE};
     *array_add(&dir->free_pages) = p;
 }
@@ -295,8 +321,7 @@ static void page_resize(struct aoi__blocks *dir, struct aoi__page *page, uint32_
 {
     struct aoi__page old = *page;
     size_t n = old.n, dims = dir->dims;
-    page->x = columns_take(dir, cap);
-    page->cap = (uint8_t)cap;
+    columns_take(dir, page, cap);
     for (uint32_t i = old.n; i < cap; i++) page->x[i] = NAN;
     if (n > 0) {
         for (uint32_t a = 0; a < dims; a++) memcpy(page->x + a * cap, old.x + a * old.cap, n * sizeof(float));
@@ -304,7 +329,7 @@ static void page_resize(struct aoi__blocks *dir, struct aoi__page *page, uint32_
         memcpy(aoi__page_slots(page, dir->dims), aoi__page_slots(&old, dir->dims), n * sizeof(uint32_t));
         if (dir->extra) memcpy(aoi__page_extra(page, dir->dims), aoi__page_extra(&old, dir->dims), n * sizeof(uint32_t));
     }
-    columns_give(dir, old.x, old.cap);
+    columns_give(dir, old.cap, old.rack);
 }
 
 /* An empty page at the head of the cell's. */
@@ -436,11 +461,10 @@ void aoi__blocks_clear(struct aoi__blocks *dir)
         array_clear(&dir->block.at[b].entries);
     }
     for (uint32_t r = 0; r < dir->region.n; r++) array_clear(&dir->region.at[r].blocks);
-    for (uint32_t i = 0; i <= AOI__PAGE / AOI__LANES; i++)
-        for (void *columns = dir->spare[i], *next; columns != NULL; columns = next) {
-            memcpy(&next, columns, sizeof next);
-            free(columns);
-        }
+    for (uint32_t i = 0; i <= AOI__PAGE / AOI__LANES; i++) {
+        free(dir->rack[i].raw);
+        free(dir->rack[i].page);
+    }
     array_clear(&dir->block);
     array_clear(&dir->region);
     array_clear(&dir->page);
@@ -458,17 +482,18 @@ uint64_t aoi__blocks_bytes(const struct aoi__blocks *dir)
 {
     uint64_t bytes = idmap_bytes(&dir->block_map) + idmap_bytes(&dir->region_map) + (uint64_t)dir->block.cap * sizeof *dir->block.at +
                      (uint64_t)dir->region.cap * sizeof *dir->region.at + (uint64_t)dir->page.cap * sizeof *dir->page.at +
-                     (uint64_t)dir->home.cap * sizeof *dir->home.at + dir->page_bytes;
+                     (uint64_t)dir->home.cap * sizeof *dir->home.at;
+    for (uint32_t i = 1; i <= AOI__PAGE / AOI__LANES; i++) bytes += dir->rack[i].cap * (columns_bytes(dir, i * AOI__LANES) + sizeof(uint32_t));
     for (uint32_t b = 0; b < dir->block.n; b++)
         bytes += (uint64_t)dir->block.at[b].cells.cap * sizeof(uint32_t) + (uint64_t)dir->block.at[b].entries.cap * sizeof(struct aoi__entry);
     for (uint32_t r = 0; r < dir->region.n; r++) bytes += (uint64_t)dir->region.at[r].blocks.cap * sizeof(uint32_t);
     return bytes;
 }
 
-/* The pages of one cell; returns the bytes of their columns. */
+/* The pages of one cell; returns how many have columns. */
 static uint64_t validate_pages(const struct aoi__blocks *dir, uint32_t b, uint32_t bit)
 {
-    uint64_t bytes = 0;
+    uint64_t racked = 0;
     bool holds = false;
     for (uint32_t p = aoi__page_first(&dir->block.at[b], bit); p != AOI__NONE; p = dir->page.at[p].next) {
         const struct aoi__page *page = &dir->page.at[p];
@@ -477,19 +502,22 @@ static uint64_t validate_pages(const struct aoi__blocks *dir, uint32_t b, uint32
         CHECK(page->n == 64 || page->busy >> page->n == 0);
         for (uint32_t i = 0; i < page->cap; i++) CHECK(isnan(page->x[i]) != (page->used >> i & 1));
         holds |= page->used != 0;
-        bytes += columns_bytes(dir, page->cap);
+        if (page->cap > 0) {
+            CHECK(page->x == rack_at(dir, page->cap, page->rack) && dir->rack[page->cap / AOI__LANES].page[page->rack] == p);
+            racked++;
+        }
     }
     CHECK(holds == (dir->block.at[b].full >> bit & 1));
-    return bytes;
+    return racked;
 }
 
 void aoi__blocks_validate(const struct aoi__blocks *dir)
 {
-    uint64_t bytes = 0, used = dir->block.n - dir->free_blocks.n, listed = 0;
+    uint64_t racked = 0, used = dir->block.n - dir->free_blocks.n, listed = 0;
     for (uint32_t b = 0; b < dir->block.n; b++) {
         const struct aoi__block *block = &dir->block.at[b];
         CHECK((block->full & ~block->have) == 0 && (uint32_t)__builtin_popcountll(block->have) == block->cells.n);
-        for (uint64_t m = block->have; m != 0; m &= m - 1) bytes += validate_pages(dir, b, (uint32_t)__builtin_ctzll(m));
+        for (uint64_t m = block->have; m != 0; m &= m - 1) racked += validate_pages(dir, b, (uint32_t)__builtin_ctzll(m));
     }
     for (uint32_t r = 0; r < dir->region.n; r++) {
         const struct aoi__region *region = &dir->region.at[r];
@@ -502,5 +530,6 @@ void aoi__blocks_validate(const struct aoi__blocks *dir)
             CHECK(block->full != 0 || block->entries.n > 0 || block->keep || block->fading);
         }
     }
-    CHECK(bytes == dir->page_bytes && listed == used);
+    for (uint32_t i = 1; i <= AOI__PAGE / AOI__LANES; i++) racked -= dir->rack[i].n;
+    CHECK(racked == 0 && listed == used);
 }

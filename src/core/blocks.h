@@ -14,8 +14,9 @@
 struct aoi__hot;
 
 #define AOI__PAGE 64 /* entities of a page at most: a bit each in its masks */
+#define AOI__LINE 64 /* bytes of a cache line */
 
-/* Up to 64 entities of one cell, each at a place of its own as long as it is there: so that a view can be a mask of places. Columns in one allocation: x[cap], y[cap], z[cap]
+/* Up to 64 entities of one cell, each at a place of its own as long as it is there: so that a view can be a mask of places. Columns one after the other: x[cap], y[cap], z[cap]
  * (3D only), id[cap], slot[cap], extra[cap] (if the directory has it); cap is a multiple of AOI__LANES. Where nothing stands, x is NaN, which lies in no box. */
 struct aoi__page {
     float *x;
@@ -33,6 +34,16 @@ struct aoi__page {
     uint32_t block;
     uint32_t next;  /* of the same cell; AOI__NONE: the last */
     uint32_t found; /* scratch of cover.c */
+    uint32_t rack;  /* its number in the rack of its capacity */
+};
+
+/* The columns of all pages of one capacity, one after the other without a gap: so that what pages take is what their columns take, however cells grow and shrink. When one goes,
+ * the last takes its place. */
+struct aoi__rack {
+    void *raw;      /* the allocation */
+    float *at;      /* the first, at a multiple of AOI__LINE */
+    uint32_t *page; /* whose they are */
+    uint32_t n, cap;
 };
 
 /* A watch that touches the block. */
@@ -76,10 +87,9 @@ struct aoi__blocks {
     ARRAY(struct aoi__page) page;
     ARRAY(struct aoi__home) home; /* by slot: kept by the index */
     aoi__slots free_blocks, free_regions, free_pages;
-    struct idmap block_map, region_map;      /* key of coordinates -> first with that key */
-    uint64_t page_bytes;                     /* of the pages' columns */
-    void *spare[AOI__PAGE / AOI__LANES + 1]; /* unused columns by capacity / AOI__LANES: the first word of each points to the next */
-    bool extra;                              /* pages have that column */
+    struct idmap block_map, region_map;                /* key of coordinates -> first with that key */
+    struct aoi__rack rack[AOI__PAGE / AOI__LANES + 1]; /* the pages' columns, by capacity / AOI__LANES */
+    bool extra;                                        /* pages have that column */
     /* Views that are masks of pages (cover.c): while there are any, what goes stays readable to the end of the next flush. */
     uint32_t covers;
     uint64_t window;   /* number of the time between two flushes, from 1 */
