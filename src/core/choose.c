@@ -71,7 +71,7 @@ struct aoi__ranked aoi__look_ranked(const struct aoi__look *k, uint32_t entry, b
     uint32_t slot = entry & AOI__TOLD_SLOT;
     return (struct aoi__ranked){.distance2 = aoi__look_distance2(k, slot) * (told ? NEARER : 1),
                                 .id = k->space->hot[slot].id,
-                                .priority = k->space->priority_n > 0 ? k->space->cold[slot].priority : 0,
+                                .priority = k->space->priority_n > 0 ? aoi__rare(k->space, slot)->priority : 0,
                                 .entry = entry,
                                 .told = told,
                                 .chosen = chosen};

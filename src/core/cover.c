@@ -544,7 +544,7 @@ static void rehouse(struct aoi__look *k, uint32_t slot, bool late, bool in_margi
         c->told_n++;
     }
     if (moved && !k->p->set.presence_only && (!listed || k->inline_updates)) rehouse_row(k, slot);
-    if (!listed && space->state_serial > served && (space->cold[slot].payload_stamp > served || space->cold[slot].layers_stamp > served))
+    if (!listed && space->state_serial > served && (aoi__rare(space, slot)->payload_stamp > served || aoi__rare(space, slot)->layers_stamp > served))
         *array_add(&k->s->restated) = slot;
 }
 

@@ -164,7 +164,7 @@ static bool emit_enter(struct aoi__look *k, uint32_t slot)
 {
     struct aoi__scratch *s = k->s;
     const struct aoi__hot *h = &k->space->hot[slot];
-    const struct aoi__blob *payload = k->space->cold[slot].payload;
+    const struct aoi__blob *payload = aoi__rare(k->space, slot)->payload;
     uint32_t len = blob_len(payload);
     if (!take_room(k, AOI_ENTER_BYTES + (size_t)len)) return false;
     s->enters.layers[s->enters.n] = h->layers;
@@ -199,13 +199,13 @@ static void emit_state_of(struct aoi__look *k, uint32_t *entry)
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
     uint32_t served = k->p->served, slot = *entry & AOI__TOLD_SLOT;
-    const struct aoi__cold *c = &space->cold[slot];
-    if (c->layers_stamp > served) {
+    const struct aoi__rare *rare = aoi__rare(space, slot);
+    if (rare->layers_stamp > served) {
         *array_add(&s->layers_id) = space->hot[slot].id;
         *array_add(&s->layers) = space->hot[slot].layers;
     }
-    if (c->payload_stamp <= served && !(*entry & AOI__OWED)) return;
-    uint32_t len = blob_len(c->payload);
+    if (rare->payload_stamp <= served && !(*entry & AOI__OWED)) return;
+    uint32_t len = blob_len(rare->payload);
     if (!take_room(k, AOI_ENTER_BYTES + (size_t)len)) {
         *entry |= AOI__OWED;
         k->left = true;
@@ -213,7 +213,7 @@ static void emit_state_of(struct aoi__look *k, uint32_t *entry)
     }
     *entry &= ~AOI__OWED;
     *array_add(&s->payload_id) = space->hot[slot].id;
-    *array_add(&s->payload) = c->payload == NULL ? NULL : c->payload->at;
+    *array_add(&s->payload) = rare->payload == NULL ? NULL : rare->payload->at;
     *array_add(&s->payload_len) = len;
 }
 

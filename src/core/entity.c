@@ -7,6 +7,12 @@
 
 /* ------------------------------------------------------------------------------------------------------------- slots */
 
+/* Words of space->some_move. */
+static uint32_t some_words(uint32_t slots)
+{
+    return (slots + 64 * 64 - 1) / (64 * 64);
+}
+
 static void grow_slots(struct aoi_space *space)
 {
     uint32_t cap = space->slot_cap + space->slot_cap / 4 / 64 * 64 + 64;
@@ -16,10 +22,12 @@ static void grow_slots(struct aoi_space *space)
     space->own = mem_realloc(space->own, cap * sizeof *space->own);
     space->mark = mem_realloc(space->mark, cap * sizeof *space->mark);
     space->moving = mem_realloc(space->moving, cap / 8);
+    space->some_move = mem_realloc(space->some_move, some_words(cap) * sizeof *space->some_move);
     space->alive = mem_realloc(space->alive, cap / 8);
     if (space->told_at != NULL) space->told_at = mem_realloc(space->told_at, cap * sizeof *space->told_at);
     memset(space->mark + space->slot_cap, 0, (cap - space->slot_cap) * sizeof *space->mark);
     memset((char *)space->alive + space->slot_cap / 8, 0, (cap - space->slot_cap) / 8);
+    for (uint32_t w = some_words(space->slot_cap); w < some_words(cap); w++) space->some_move[w] = 0;
     memset((char *)space->moving + space->slot_cap / 8, 0, (cap - space->slot_cap) / 8);
     space->slot_cap = cap;
 }
@@ -41,6 +49,28 @@ static void slot_free(struct aoi_space *space, uint32_t slot)
 {
     space->mark[slot] = 0;
     *array_add(&space->free_slots) = slot;
+}
+
+/* To be written. */
+static struct aoi__rare *rare_of(struct aoi_space *space, uint32_t slot)
+{
+    struct aoi__cold *c = &space->cold[slot];
+    if (c->rare == AOI__NONE) {
+        c->rare = space->free_rare.n > 0 ? space->free_rare.at[--space->free_rare.n] : space->rare.n++;
+        array_reserve(&space->rare, space->rare.n);
+        space->rare.at[c->rare] = aoi__plain;
+    }
+    return &space->rare.at[c->rare];
+}
+
+static void rare_free(struct aoi_space *space, uint32_t slot)
+{
+    struct aoi__cold *c = &space->cold[slot];
+    if (c->rare == AOI__NONE) return;
+    aoi__blob_free(space, space->rare.at[c->rare].payload);
+    space->rare.at[c->rare] = aoi__plain;
+    *array_add(&space->free_rare) = c->rare;
+    c->rare = AOI__NONE;
 }
 
 void aoi__slot_told(struct aoi_space *space, uint32_t slot)
@@ -128,9 +158,23 @@ static bool blob_same(const struct aoi__blob *a, const struct aoi__blob *b)
 
 /* ------------------------------------------------------------------------------------------------------------- touching */
 
-static void stop_moving(struct aoi_space *space, uint32_t slot)
+#define MOVES 1024 /* so many are settled together, so that memory can be fetched ahead */
+
+/* Up to MOVES of those that were moved, which are moving no more; *from: where to go on, 0 at first. Returns how many: 0 when there are none left. */
+static uint32_t take_moving(struct aoi_space *space, uint32_t *from, uint32_t slot[MOVES])
 {
-    space->moving[slot >> 6] &= ~((uint64_t)1 << (slot & 63));
+    uint32_t n = 0, words = some_words(space->slot_n);
+    for (; space->moving_n > n && *from < words; ++*from) {
+        for (uint64_t *some = &space->some_move[*from]; *some != 0; *some &= *some - 1) {
+            uint32_t w = *from * 64 + (uint32_t)__builtin_ctzll(*some);
+            if (n > MOVES - 64) break;
+            for (uint64_t m = space->moving[w]; m != 0; m &= m - 1) slot[n++] = w * 64 + (uint32_t)__builtin_ctzll(m);
+            space->moving[w] = 0;
+        }
+        if (n > MOVES - 64) break;
+    }
+    space->moving_n -= n;
+    return n;
 }
 
 /* Remembers what the entity was at the last flush. NULL: there are no players, so that nothing was told to anybody and nothing need be compared. */
@@ -141,27 +185,35 @@ static struct aoi__touched *record(struct aoi_space *space, uint32_t slot, const
     if (space->player_n == 0) return NULL;
     struct aoi__touched *t = array_add(&space->touched);
     c->touched = space->touched.n;
-    *t = (struct aoi__touched){.slot = slot, .pos = {pos[0], pos[1], pos[2]}, .appeal = c->appeal, .extra = extra, .layers = space->hot[slot].layers};
+    *t = (struct aoi__touched){
+        .slot = slot, .pos = {pos[0], pos[1], pos[2]}, .appeal = aoi__rare(space, slot)->appeal, .extra = extra, .layers = space->hot[slot].layers};
     return t;
 }
 
-/* The index follows a moving entity, before the flush. */
-static void sync(struct aoi_space *space, uint32_t slot)
+/* The index follows an entity that was moved, before the flush. */
+static void follow(struct aoi_space *space, uint32_t slot)
 {
     float from[3];
     uint32_t extra;
-    if (!aoi__moving(space, slot)) return;
-    stop_moving(space, slot);
     space->ops->where(space, slot, from, &extra);
     record(space, slot, from, extra);
     space->ops->move(space, slot, from);
     if (space->own[slot].watch != AOI__NONE) aoi__watch_place(space, space->own[slot].watch);
 }
 
+static void sync(struct aoi_space *space, uint32_t slot)
+{
+    if (!aoi__moving(space, slot)) return;
+    space->moving[slot >> 6] &= ~((uint64_t)1 << (slot & 63));
+    space->moving_n--;
+    follow(space, slot);
+}
+
 void aoi__sync(struct aoi_space *space)
 {
-    for (uint32_t i = 0; i < space->moved.n; i++) sync(space, space->moved.at[i]);
-    space->moved.n = 0;
+    uint32_t slot[MOVES], from = 0, n;
+    while ((n = take_moving(space, &from, slot)) > 0)
+        for (uint32_t i = 0; i < n; i++) follow(space, slot[i]);
 }
 
 /* The entity is about to change, otherwise than by a move: remembers what it is now, unless that is remembered already. */
@@ -208,12 +260,12 @@ static void notify(struct aoi_space *space, uint32_t slot, const float from[3], 
 {
     const struct aoi__cold *c = &space->cold[slot];
     if (c->flags & AOI__LARGE || from_appeal > 0) {
-        const float *to = space->hot[slot].pos;
-        if (aoi__distance2(from, to, space->dims) <= (double)c->appeal * (double)c->appeal) {
-            disturb(space, from, from_appeal, to, c->appeal); /* the two boxes overlap, as they mostly do: one box around both */
+        const float *to = space->hot[slot].pos, appeal = aoi__rare(space, slot)->appeal;
+        if (aoi__distance2(from, to, space->dims) <= (double)appeal * (double)appeal) {
+            disturb(space, from, from_appeal, to, appeal); /* the two boxes overlap, as they mostly do: one box around both */
         } else {
             disturb(space, from, from_appeal, from, from_appeal);
-            disturb(space, to, c->appeal, to, c->appeal);
+            disturb(space, to, appeal, to, appeal);
         }
     } else {
         space->ops->notify(space, slot, from, layers, what);
@@ -227,15 +279,15 @@ static void notify(struct aoi_space *space, uint32_t slot, const float from[3], 
 static void settle_touched(struct aoi_space *space, const struct aoi__touched *t)
 {
     struct aoi__hot *h = &space->hot[t->slot];
-    struct aoi__cold *c = &space->cold[t->slot];
+    const struct aoi__rare *now = aoi__rare(space, t->slot);
     bool moved = h->pos[0] != t->pos[0] || h->pos[1] != t->pos[1] || h->pos[2] != t->pos[2] || h->extra != t->extra;
-    bool layers = h->layers != t->layers, payload = t->payload_replaced && !blob_same(t->payload, c->payload);
+    bool layers = h->layers != t->layers, payload = t->payload_replaced && !blob_same(t->payload, now->payload);
     if (moved) h->stamp = space->serial;
-    if (layers) c->layers_stamp = space->serial;
-    if (payload) c->payload_stamp = space->serial;
+    if (layers) rare_of(space, t->slot)->layers_stamp = space->serial;
+    if (payload) rare_of(space, t->slot)->payload_stamp = space->serial;
     if (layers || payload) space->state_serial = space->serial;
     uint32_t what = (moved ? AOI__MOVED : 0) | (layers || payload ? AOI__STATE : 0);
-    if (what != 0 || c->appeal != t->appeal) notify(space, t->slot, t->pos, t->appeal, h->layers | t->layers, what);
+    if (what != 0 || aoi__rare(space, t->slot)->appeal != t->appeal) notify(space, t->slot, t->pos, t->appeal, h->layers | t->layers, what);
 }
 
 /* Those of the slots that have moved since the last flush; the index follows. */
@@ -256,34 +308,34 @@ static uint32_t settle_each(struct aoi_space *space, uint32_t *slot, uint32_t n)
     return moved;
 }
 
-/* Leaves in space->moved those that merely move, each once. */
-static void part_moved(struct aoi_space *space)
+/* Of those that were moved, the ones that merely were are left, and returned how many these are. */
+static uint32_t part_moved(struct aoi_space *space, uint32_t *slot, uint32_t n)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < space->moved.n; i++) {
-        uint32_t slot = space->moved.at[i];
-        if (!aoi__moving(space, slot)) continue;
-        if (space->touched.n > 0 && space->cold[slot].touched != 0) {
-            sync(space, slot);
-            continue;
-        }
-        stop_moving(space, slot);
-        space->moved.at[n++] = slot;
+    uint32_t merely = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (space->touched.n > 0 && space->cold[slot[i]].touched != 0)
+            follow(space, slot[i]);
+        else
+            slot[merely++] = slot[i];
     }
-    space->moved.n = n;
+    return merely;
+}
+
+static void settle_moved(struct aoi_space *space, uint32_t *slot, uint32_t n)
+{
+    n = part_moved(space, slot, n);
+    for (uint32_t i = 0; i < n; i++) /* also if it is back where it was: its watch may have been placed elsewhere meanwhile */
+        if (space->own[slot[i]].watch != AOI__NONE) aoi__watch_place(space, space->own[slot[i]].watch);
+    n = space->ops->settle != NULL ? space->ops->settle(space, slot, n) : settle_each(space, slot, n);
+    for (uint32_t i = 0; i < n && space->shown.n > 0; i++)
+        if (space->cold[slot[i]].flags & AOI__SHOWN) aoi__shown_dirty(space, space->hot[slot[i]].id);
 }
 
 void aoi__settle(struct aoi_space *space)
 {
-    part_moved(space);
-    uint32_t n = space->moved.n, *moved = space->moved.at;
-    for (uint32_t i = 0; i < n; i++) /* also if it is back where it was: its watch may have been placed elsewhere meanwhile */
-        if (space->own[moved[i]].watch != AOI__NONE) aoi__watch_place(space, space->own[moved[i]].watch);
-    if (n > 0) n = space->ops->settle != NULL ? space->ops->settle(space, moved, n) : settle_each(space, moved, n);
+    uint32_t slot[MOVES], from = 0, n;
+    while ((n = take_moving(space, &from, slot)) > 0) settle_moved(space, slot, n);
     for (uint32_t i = 0; i < space->touched.n; i++) settle_touched(space, &space->touched.at[i]);
-    for (uint32_t i = 0; i < n && space->shown.n > 0; i++)
-        if (space->cold[moved[i]].flags & AOI__SHOWN) aoi__shown_dirty(space, space->hot[moved[i]].id);
-    space->moved.n = 0;
     aoi__forget_touched(space);
 }
 
@@ -323,7 +375,8 @@ static void set_pos(struct aoi_space *space, uint32_t slot, const float pos[3], 
     memcpy(h->pos, pos, sizeof h->pos);
     if (aoi__moving(space, slot)) return;
     space->moving[slot >> 6] |= (uint64_t)1 << (slot & 63);
-    *array_add(&space->moved) = slot;
+    space->some_move[slot >> 12] |= (uint64_t)1 << (slot >> 6 & 63);
+    space->moving_n++;
     aoi__changed(space);
 }
 
@@ -347,7 +400,7 @@ static void set_layers(struct aoi_space *space, uint32_t slot, uint32_t layers)
 static void place(struct aoi_space *space, uint32_t slot)
 {
     struct aoi__cold *c = &space->cold[slot];
-    if (c->appeal == 0) {
+    if (aoi__rare(space, slot)->appeal == 0) {
         space->ops->insert(space, slot);
         return;
     }
@@ -370,22 +423,22 @@ static void displace(struct aoi_space *space, uint32_t slot)
 
 static void set_appeal(struct aoi_space *space, uint32_t slot, float appeal)
 {
-    if (space->cold[slot].appeal == appeal) return;
+    if (aoi__rare(space, slot)->appeal == appeal) return;
     touch(space, slot);
     displace(space, slot);
-    space->cold[slot].appeal = appeal;
+    rare_of(space, slot)->appeal = appeal;
     place(space, slot);
 }
 
 /* It only matters to who ranks: max_view, the enter budget. */
 static void set_priority(struct aoi_space *space, uint32_t slot, uint32_t priority)
 {
-    struct aoi__cold *c = &space->cold[slot];
-    if (c->priority == priority) return;
-    space->priority_n += (priority != 0) - (uint32_t)(c->priority != 0);
-    c->priority = priority;
+    const struct aoi__rare *was = aoi__rare(space, slot);
+    if (was->priority == priority) return;
+    space->priority_n += (priority != 0) - (uint32_t)(was->priority != 0);
+    rare_of(space, slot)->priority = priority;
     aoi__changed(space);
-    notify(space, slot, space->hot[slot].pos, c->appeal, space->hot[slot].layers, 0);
+    notify(space, slot, space->hot[slot].pos, aoi__rare(space, slot)->appeal, space->hot[slot].layers, 0);
 }
 
 static void set_report(struct aoi_space *space, uint32_t slot, bool report)
@@ -399,10 +452,10 @@ static void set_report(struct aoi_space *space, uint32_t slot, bool report)
 
 static void set_payload(struct aoi_space *space, uint32_t slot, const void *payload, uint32_t len)
 {
-    struct aoi__cold *c = &space->cold[slot];
-    struct aoi__blob *old = c->payload;
+    struct aoi__blob *old = aoi__rare(space, slot)->payload;
+    if (old == NULL && len == 0) return;
     struct aoi__touched *t = touch(space, slot);
-    c->payload = aoi__blob_new(space, payload, len); /* before the old one goes: it may be a copy of that */
+    rare_of(space, slot)->payload = aoi__blob_new(space, payload, len); /* before the old one goes: it may be a copy of that */
     if (t != NULL && !t->payload_replaced) {
         t->payload_replaced = true;
         t->payload = old;
@@ -413,16 +466,13 @@ static void set_payload(struct aoi_space *space, uint32_t slot, const void *payl
 
 static void add_new(struct aoi_space *space, aoi_owner owner, const struct aoi_entity *e, const float pos[3])
 {
-    uint32_t slot = slot_take(space), next = space->serial + 1;
-    space->hot[slot] = (struct aoi__hot){.id = e->id, .extra = e->extra, .layers = e->layers, .stamp = next};
+    uint32_t slot = slot_take(space);
+    space->hot[slot] = (struct aoi__hot){.id = e->id, .extra = e->extra, .layers = e->layers, .stamp = space->serial + 1};
     memcpy(space->hot[slot].pos, pos, sizeof space->hot[slot].pos);
-    space->cold[slot] = (struct aoi__cold){.payload = aoi__blob_new(space, e->payload, e->payload_len),
-                                           .radius = e->radius,
-                                           .appeal = e->appeal,
-                                           .priority = e->priority,
-                                           .flags = e->report_observed ? AOI__REPORT : 0,
-                                           .payload_stamp = next,
-                                           .layers_stamp = next};
+    space->cold[slot] = (struct aoi__cold){.radius = e->radius, .rare = AOI__NONE, .flags = e->report_observed ? AOI__REPORT : 0};
+    if (e->payload_len > 0 || e->appeal != 0 || e->priority != 0)
+        *rare_of(space, slot) = (struct aoi__rare){
+            .payload = aoi__blob_new(space, e->payload, e->payload_len), .appeal = e->appeal, .priority = e->priority};
     space->own[slot] = (struct aoi__own){.owner = owner, .watch = AOI__NONE};
     owner_link(space, slot);
     aoi__ids_put(&space->ids, space->hot, slot);
@@ -550,17 +600,16 @@ void aoi__entity_remove(struct aoi_space *space, uint32_t slot)
     if (t != NULL)
         notify(space, slot, t->pos, t->appeal, space->hot[slot].layers | t->layers, 0);
     else
-        notify(space, slot, space->hot[slot].pos, c->appeal, space->hot[slot].layers, 0);
+        notify(space, slot, space->hot[slot].pos, aoi__rare(space, slot)->appeal, space->hot[slot].layers, 0);
     if (c->flags & AOI__PUBLISHED) aoi__publisher_gone(space, slot);
     if (c->flags & AOI__RELEASED) idmap_remove(&space->released, space->hot[slot].id);
     displace(space, slot);
-    space->priority_n -= c->priority != 0;
+    space->priority_n -= aoi__rare(space, slot)->priority != 0;
     c->flags = 0;
     untouch(space, slot);
     owner_unlink(space, slot);
     aoi__ids_remove(&space->ids, space->hot, slot);
-    aoi__blob_free(space, c->payload);
-    c->payload = NULL;
+    rare_free(space, slot);
     space->alive[slot >> 5] &= ~(1u << (slot & 31));
     space->entity_n--;
     aoi__changed(space);
@@ -636,15 +685,16 @@ int aoi_entity_get(const struct aoi_space *space, uint64_t id, struct aoi_entity
     if (slot == AOI__NONE) return AOI_ENOENTITY;
     const struct aoi__hot *h = &space->hot[slot];
     const struct aoi__cold *c = &space->cold[slot];
+    const struct aoi__rare *rare = aoi__rare(space, slot);
     *out = (struct aoi_entity){.id = id,
                                .pos = {h->pos[0], h->pos[1], h->pos[2]},
                                .extra = h->extra,
                                .radius = c->radius,
                                .layers = h->layers,
-                               .payload = c->payload == NULL ? NULL : c->payload->at,
-                               .payload_len = c->payload == NULL ? 0 : c->payload->len,
-                               .appeal = c->appeal,
-                               .priority = c->priority,
+                               .payload = rare->payload == NULL ? NULL : rare->payload->at,
+                               .payload_len = rare->payload == NULL ? 0 : rare->payload->len,
+                               .appeal = rare->appeal,
+                               .priority = rare->priority,
                                .report_observed = (c->flags & AOI__REPORT) != 0,
                                .owner = space->own[slot].owner};
     uint32_t watch = space->own[slot].watch;

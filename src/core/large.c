@@ -70,7 +70,7 @@ static struct aoi__large *large_get(struct aoi_space *space)
 void aoi__large_insert(struct aoi_space *space, uint32_t slot)
 {
     struct aoi__large *large = large_get(space);
-    struct level *level = level_of(large, space->cold[slot].appeal);
+    struct level *level = level_of(large, aoi__rare(space, slot)->appeal);
     int32_t cell[3];
     cell_at(level, space->hot[slot].pos, cell);
     uint32_t block = aoi__block_get(&level->dir, cell);
@@ -84,7 +84,7 @@ void aoi__large_insert(struct aoi_space *space, uint32_t slot)
 void aoi__large_erase(struct aoi_space *space, uint32_t slot)
 {
     struct aoi__large *large = space->large;
-    struct level *level = level_of(large, space->cold[slot].appeal);
+    struct level *level = level_of(large, aoi__rare(space, slot)->appeal);
     struct home home = large->home.at[slot];
     uint32_t block = level->dir.page.at[home.at.page].block;
     aoi__page_take(&level->dir, home.at);
@@ -97,7 +97,7 @@ void aoi__large_erase(struct aoi_space *space, uint32_t slot)
 void aoi__large_move(struct aoi_space *space, uint32_t slot)
 {
     struct aoi__large *large = space->large;
-    struct level *level = level_of(large, space->cold[slot].appeal);
+    struct level *level = level_of(large, aoi__rare(space, slot)->appeal);
     struct home home = large->home.at[slot];
     int32_t cell[3];
     cell_at(level, space->hot[slot].pos, cell);
@@ -177,7 +177,7 @@ static uint32_t validate_page(const struct aoi_space *space, const struct level 
     for (uint64_t m = page->used; m != 0; m &= m - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(m), slot = aoi__page_slots(page, space->dims)[i];
         const struct home *home = &space->large->home.at[slot];
-        CHECK(aoi__alive(space, slot) && (space->cold[slot].flags & AOI__LARGE) && level_of(space->large, space->cold[slot].appeal) == level);
+        CHECK(aoi__alive(space, slot) && (space->cold[slot].flags & AOI__LARGE) && level_of(space->large, aoi__rare(space, slot)->appeal) == level);
         CHECK(space->large->all.at[home->listed] == slot && home->at.page == p && home->at.place == i);
         for (uint32_t a = 0; a < space->dims; a++) CHECK(page->x[(size_t)a * page->cap + i] == space->hot[slot].pos[a]);
     }

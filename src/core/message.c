@@ -68,10 +68,10 @@ static void post_publisher(struct aoi_space *space, uint32_t message)
 {
     const struct aoi__message *m = &space->messages.at[message];
     const struct aoi__cold *c = &space->cold[m->slot];
-    float lo[3], hi[3];
+    float lo[3], hi[3], appeal = aoi__rare(space, m->slot)->appeal;
     for (uint32_t a = 0; a < 3; a++) {
-        lo[a] = space->hot[m->slot].pos[a] - c->appeal;
-        hi[a] = space->hot[m->slot].pos[a] + c->appeal;
+        lo[a] = space->hot[m->slot].pos[a] - appeal;
+        hi[a] = space->hot[m->slot].pos[a] + appeal;
     }
     space->ops->watching(space, lo, hi, &space->found_watches);
     if (space->own[m->slot].watch != AOI__NONE) post_watch(space, space->own[m->slot].watch, message);

@@ -76,8 +76,8 @@ static bool tell_owner(struct aoi_space *space, uint32_t from, uint32_t to)
     bool took = sink->observed == NULL ||
                 sink->observed(sink->ctx, r[from].owner, space->id, space->report_id.at, space->report_observed.at, to - from);
     for (uint32_t i = from; i < to && took; i++) {
-        uint32_t *flags = &space->cold[r[i].slot].flags;
-        *flags = (*flags & ~(uint32_t)(AOI__OBSERVED | AOI__RESTATE)) | (r[i].observed ? AOI__OBSERVED : 0);
+        struct aoi__cold *c = &space->cold[r[i].slot];
+        c->flags = (c->flags & ~(uint32_t)(AOI__OBSERVED | AOI__RESTATE)) | (r[i].observed ? AOI__OBSERVED : 0);
     }
     return took;
 }

@@ -56,7 +56,7 @@ static bool is_own_unit(const struct rules *r, uint32_t slot)
 static void judge(const struct rules *r, uint32_t slot, bool *may, bool *must)
 {
     const struct aoi__hot *h = &r->space->hot[slot];
-    float appeal = r->space->cold[slot].appeal;
+    float appeal = aoi__rare(r->space, slot)->appeal;
     bool chosen = is_own_unit(r, slot) || hidden_or_shown(r, h->id, true);
     *may = *must = chosen;
     if (chosen || !(h->layers & r->p->set.mask) || hidden_or_shown(r, h->id, false)) return;

@@ -172,7 +172,7 @@ static int find_or_room(const struct aoi_space *space, aoi_owner owner, uint64_t
 {
     int err = find_own(space, owner, id, player);
     if (err != AOI_ENOPLAYER) return err;
-    return space->player_n < space->world->limits.max_players ? AOI_OK : AOI_ELIMIT;
+    return space->player_n < space->world->limits.max_players && space->player_n < AOI_PLAYERS_MAX ? AOI_OK : AOI_ELIMIT;
 }
 
 static uint32_t known_or_new(struct aoi_space *space, aoi_owner owner, uint64_t id, uint32_t player)

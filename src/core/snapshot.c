@@ -74,19 +74,20 @@ static void put_entity(struct buf *out, const struct aoi_space *space, uint32_t 
 {
     const struct aoi__hot *h = &space->hot[slot];
     const struct aoi__cold *c = &space->cold[slot];
-    uint32_t len = c->payload == NULL ? 0 : c->payload->len;
+    const struct aoi__rare *rare = aoi__rare(space, slot);
+    uint32_t len = rare->payload == NULL ? 0 : rare->payload->len;
     bytes_put(out, h->id, 8);
     for (uint32_t a = 0; a < 3; a++) bytes_put_float(out, h->pos[a]);
     bytes_put(out, h->extra, 4);
     bytes_put_float(out, c->radius);
-    bytes_put_float(out, c->appeal);
+    bytes_put_float(out, rare->appeal);
     bytes_put(out, h->layers, 4);
-    bytes_put(out, c->priority, 4);
+    bytes_put(out, rare->priority, 4);
     bytes_put(out, (c->flags & AOI__REPORT) != 0, 1);
     bytes_put(out, space->own[slot].owner, 4);
     bytes_put(out, c->flags & AOI__RELEASED ? idmap_get(&space->released, h->id) : AOI__NONE, 4);
     bytes_put(out, len, 4);
-    if (len > 0) buf_append(out, c->payload->at, len);
+    if (len > 0) buf_append(out, rare->payload->at, len);
 }
 
 /* Before how many ms it entered. */

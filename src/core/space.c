@@ -42,12 +42,14 @@ void aoi__space_free(struct aoi_space *space)
     aoi__scratch_free(space->scratch);
     aoi__forget_touched(space);
     array_clear(&space->touched);
-    for (uint32_t s = 0; s < space->slot_n; s++) free(space->cold[s].payload);
+    for (uint32_t i = 0; i < space->rare.n; i++) free(space->rare.at[i].payload);
+    array_clear(&space->rare);
+    array_clear(&space->free_rare);
     free(space->hot);
     free(space->cold);
     free(space->own);
     free(space->moving);
-    array_clear(&space->moved);
+    free(space->some_move);
     free(space->mark);
     free(space->told_at);
     free(space->alive);
@@ -183,6 +185,7 @@ void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats)
 
     uint64_t bytes = sizeof *space + space->payload_bytes + aoi__ids_bytes(&space->ids) + idmap_bytes(&space->player_map);
     bytes += (uint64_t)space->slot_cap * (sizeof *space->hot + sizeof *space->cold + sizeof *space->own + sizeof *space->mark) + space->slot_cap / 4;
+    bytes += (uint64_t)space->rare.cap * sizeof *space->rare.at + (uint64_t)space->free_rare.cap * 4;
     bytes += (uint64_t)space->touched.cap * sizeof *space->touched.at + (uint64_t)space->watches.cap * sizeof *space->watches.at;
     bytes += (uint64_t)space->players.cap * sizeof *space->players.at + (uint64_t)space->free_slots.cap * 4;
     for (uint32_t p = 0; p < space->players.n; p++)

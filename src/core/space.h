@@ -40,16 +40,22 @@ enum {
 };
 
 struct aoi__cold {
+    float radius;                    /* 0 for what sees nothing */
+    uint32_t rare;                   /* its place in space->rare; AOI__NONE: as aoi__plain */
+    uint32_t owner_prev, owner_next; /* list of the owner's entities in this space; AOI__NONE ends */
+    uint32_t touched;                /* 1 + its place in space->touched; 0: not touched since the last flush */
+    uint32_t flags : 8;
+    uint32_t told : 24; /* how many views hold it: its slot is not reused before this is 0 */
+};
+
+/* What most entities do not have, so that they need not have room for it. */
+struct aoi__rare {
     struct aoi__blob *payload; /* NULL: empty */
-    float radius;              /* 0 for what sees nothing */
     float appeal;
     uint32_t priority;
-    uint32_t flags;
-    uint32_t owner_prev, owner_next;      /* list of the owner's entities in this space; AOI__NONE ends */
-    uint32_t touched;                     /* 1 + its place in space->touched; 0: not touched since the last flush */
-    uint32_t told;                        /* how many views hold it: its slot is not reused before this is 0 */
-    uint32_t payload_stamp, layers_stamp; /* like hot.stamp */
+    uint32_t payload_stamp, layers_stamp; /* like hot.stamp, but 0 from birth: nobody was told of it before */
 };
+static const struct aoi__rare aoi__plain = {0};
 
 /* What a Move and the settling of moves read beside hot. */
 struct aoi__own {
@@ -196,8 +202,11 @@ struct aoi_space {
     struct aoi__hot *hot;
     struct aoi__cold *cold;
     struct aoi__own *own;
-    uint64_t *moving;  /* bitmap by slot: it stands in moved, and hot may hold another position or extra than the index */
-    aoi__slots moved;  /* slots, since the last flush; those that are not moving count no more */
+    ARRAY(struct aoi__rare) rare;
+    aoi__slots free_rare;
+    uint64_t *moving;    /* bitmap by slot: it was moved since the last flush, and hot may hold another position or extra than the index */
+    uint64_t *some_move; /* bitmap by word of that: it may be other than 0 */
+    uint32_t moving_n;
     uint32_t *mark;    /* scratch of a flush, see view.c */
     uint32_t *told_at; /* likewise; NULL until it is needed */
     uint32_t *alive;   /* bitmap by slot: neither free nor a tombstone (removed, but still in some view) */
@@ -269,6 +278,12 @@ struct aoi_world {
 static inline bool aoi__alive(const struct aoi_space *space, uint32_t slot)
 {
     return space->alive[slot >> 5] >> (slot & 31) & 1;
+}
+
+static inline const struct aoi__rare *aoi__rare(const struct aoi_space *space, uint32_t slot)
+{
+    uint32_t rare = space->cold[slot].rare;
+    return rare == AOI__NONE ? &aoi__plain : &space->rare.at[rare];
 }
 
 /* hot may hold another position or extra than the index. */

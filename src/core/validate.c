@@ -10,36 +10,39 @@ static void validate_entity(const struct aoi_space *space, uint32_t slot)
 {
     const struct aoi__hot *h = &space->hot[slot];
     const struct aoi__cold *c = &space->cold[slot];
+    const struct aoi__rare *r = aoi__rare(space, slot);
     CHECK(aoi__ids_get(&space->ids, space->hot, h->id) == slot);
     for (uint32_t a = 0; a < 3; a++) CHECK(isfinite(h->pos[a]) && aoi__clean(h->pos[a]) == h->pos[a] && fabsf(h->pos[a]) <= AOI_COORD_MAX);
     CHECK(space->dims == 3 || h->pos[2] == 0);
     CHECK(isfinite(c->radius) && c->radius >= 0 && (space->set.extra || h->extra == 0));
-    CHECK(c->payload == NULL || c->payload->len > 0);
-    CHECK(isfinite(c->appeal) && c->appeal >= 0 && (c->appeal > 0) == ((c->flags & AOI__LARGE) != 0));
+    CHECK(r->payload == NULL || r->payload->len > 0);
+    CHECK(isfinite(r->appeal) && r->appeal >= 0 && (r->appeal > 0) == ((c->flags & AOI__LARGE) != 0));
     CHECK((idmap_get(&space->shown_map, h->id) != IDMAP_NONE) == ((c->flags & AOI__SHOWN) != 0));
     CHECK((idmap_get(&space->released, h->id) != IDMAP_NONE) == ((c->flags & AOI__RELEASED) != 0));
     if (c->touched != 0) CHECK(c->touched <= space->touched.n && space->touched.at[c->touched - 1].slot == slot);
     uint32_t watch = space->own[slot].watch;
     if (watch != AOI__NONE) CHECK(space->watches.at[watch].slot == slot && space->watches.at[watch].viewers.n > 0);
-    if (aoi__moving(space, slot)) CHECK(space->changed && c->appeal == 0);
-    CHECK(h->stamp <= space->serial + 1 && c->payload_stamp <= space->serial + 1 && c->layers_stamp <= space->serial + 1);
+    if (aoi__moving(space, slot)) CHECK(space->changed && r->appeal == 0 && space->some_move[slot >> 12] >> (slot >> 6 & 63) & 1);
+    CHECK(h->stamp <= space->serial + 1 && r->payload_stamp <= space->serial + 1 && r->layers_stamp <= space->serial + 1);
 }
 
 static void validate_entities(const struct aoi_space *space)
 {
-    uint32_t alive = 0, dead = 0, priorities = 0;
+    uint32_t alive = 0, dead = 0, priorities = 0, rare = 0, moving = 0;
     for (uint32_t s = 0; s < space->slot_n; s++) {
         if (aoi__alive(space, s)) {
             validate_entity(space, s);
-            priorities += space->cold[s].priority != 0;
+            priorities += aoi__rare(space, s)->priority != 0;
+            rare += space->cold[s].rare != AOI__NONE;
+            moving += aoi__moving(space, s);
             alive++;
         } else {
-            CHECK(space->cold[s].payload == NULL && space->cold[s].touched == 0 && !aoi__moving(space, s));
+            CHECK(space->cold[s].rare == AOI__NONE && space->cold[s].touched == 0 && !aoi__moving(space, s));
             dead += space->cold[s].told > 0; /* a tombstone: some view still holds it */
         }
         CHECK(space->mark[s] <= space->mark_serial);
     }
-    CHECK(priorities == space->priority_n);
+    CHECK(priorities == space->priority_n && moving == space->moving_n && rare + space->free_rare.n == space->rare.n);
     CHECK(alive == space->entity_n && alive == space->ids.n);
     CHECK(alive + dead + space->free_slots.n == space->slot_n);
     for (uint32_t i = 0; i < space->free_slots.n; i++)

@@ -102,7 +102,7 @@ static void thin(struct aoi__look *k, const struct aoi__watch *w, aoi__slots *fo
     aoi__sight_init(&sight, space, w, k->margin);
     for (uint32_t i = 0; i < found->n; i++) {
         uint32_t slot = found->at[i];
-        const float *pos = space->hot[slot].pos, appeal = space->cold[slot].appeal;
+        const float *pos = space->hot[slot].pos, appeal = aoi__rare(space, slot)->appeal;
         bool in = aoi__sight_base(&sight, pos, appeal), stays = !in && k->margin > 0 && aoi__sight_keep(&sight, pos, appeal);
         if (stays && is_told(space, slot))
             in = true;
@@ -316,7 +316,8 @@ static void next_serial(struct aoi_space *space)
         space->serial++;
         return;
     }
-    for (uint32_t s = 0; s < space->slot_n; s++) space->hot[s].stamp = space->cold[s].payload_stamp = space->cold[s].layers_stamp = 1;
+    for (uint32_t s = 0; s < space->slot_n; s++) space->hot[s].stamp = 1;
+    for (uint32_t i = 0; i < space->rare.n; i++) space->rare.at[i].payload_stamp = space->rare.at[i].layers_stamp = 1;
     for (uint32_t p = 0; p < space->players.n; p++) space->players.at[p].served = space->players.at[p].skipped ? 0 : 1;
     space->state_serial = 1;
     space->serial = 2;

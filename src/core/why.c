@@ -101,7 +101,7 @@ int aoi_query_why(struct aoi_space *space, uint64_t player, uint64_t entity, uin
 
     uint32_t place = place_in_view(p, slot);
     *why = (struct aoi_why){.told = place != AOI__NONE,
-                            .appeal = space->cold[slot].appeal,
+                            .appeal = aoi__rare(space, slot)->appeal,
                             .margin = k.margin,
                             .layers = space->hot[slot].layers,
                             .mask = p->set.mask,

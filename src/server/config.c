@@ -348,7 +348,7 @@ static const struct option options[] = {
     {"limits", "max_frame_bytes", parse_bytes, AT(max_frame_bytes), "1MiB", 8 * KIB, 64 * MIB, "The largest frame in either direction."},
     {"limits", "max_spaces", parse_count, AT(max_spaces), "65536", 1, 1e7, "Spaces of the daemon."},
     {"limits", "max_entities", parse_count, AT(max_entities), "1000000", 1, 1e8, "Entities of a space."},
-    {"limits", "max_players", parse_count, AT(max_players), "1000000", 1, 1e8, "Players of a space."},
+    {"limits", "max_players", parse_count, AT(max_players), "1000000", 1, AOI_PLAYERS_MAX, "Players of a space."},
     {"limits", "max_units", parse_count, AT(max_units), "1024", 1, 1e6, "Subscriptions of a player."},
     {"limits", "max_overrides", parse_count, AT(max_overrides), "1024", 0, 1e6, "Overrides of a player."},
     {"limits", "max_payload", parse_bytes32, AT(max_payload), "4KiB", 0, 32 * MIB,
