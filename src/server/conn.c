@@ -1,5 +1,6 @@
 /* conn.c: one connection: its input in fair portions, its clocks, and the end of its socket. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +13,8 @@
 /* A closing socket gets so long to take its last bytes, and its peer to see them and to close. */
 #define CLOSE_WAIT_MS 2000
 #define DRAIN_WAIT_MS 250
-/* Who has used less time than that lately goes before others: a ping need not wait for those who flood. */
-#define LIGHT_NS ((uint64_t)1000 * 1000)
+/* What a byte counts for when it is read, long before it is known what its frame takes: a connection that sends much is heavy before its first frame is whole. */
+#define NS_PER_BYTE 1
 #define KERNEL_BYTES (256 * 1024) /* each way; enough for 10 Gbit/s at 0.2 ms */
 /* A long batch pauses then, though others wait: until it ends nobody may come near its space. */
 #define BATCH_MIN_NS ((uint64_t)4 * 1000 * 1000)
@@ -36,7 +37,7 @@ struct conn {
     struct buf in; /* received, but no whole frame yet, or not its turn */
     enum input input;
     uint64_t held_by, held_ns; /* the space, and since when; held_ns 0: not held */
-    uint64_t busy_ns;          /* what its frames took lately: halved with each tick */
+    uint64_t busy_ns;          /* what its bytes and frames took lately: halved with each tick */
     bool waits;                /* in server->light or heavy, perhaps without still being INPUT_WAITING */
     bool unread;               /* its turn begins by reading: there was something to read, but no time */
     bool refused;              /* over max_connections */
@@ -76,12 +77,20 @@ bool conn_quiet(const struct conn *conn)
 
 /* ------------------------------------------------------------------------------------------------------------- input */
 
+/* Whether it goes before those who flood; and so does a batch that pauses, for others wait for it to end. */
+static bool is_light(const struct conn *conn)
+{
+    return conn->busy_ns < server_light_ns(conn->server) || conn->session.batch != NULL;
+}
+
+/* Where its turn has not come it is not even read. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
     const struct conn *conn = handle->data;
-    bool over = conn->session.state != SESSION_CLOSING && server_turn_over(conn->server); /* it is not even read, then */
-    *buf = over ? uv_buf_init(NULL, 0) : uv_buf_init(conn->server->scratch, SERVER_READ_BYTES);
+    struct server *server = conn->server;
+    bool waits = conn->session.state != SESSION_CLOSING && (server_turn_over(server) || (server->heavy.n > 0 && !is_light(conn)));
+    *buf = waits ? uv_buf_init(NULL, 0) : uv_buf_init(server->scratch, server_read_bytes(server));
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
@@ -91,7 +100,7 @@ static void set_input(struct conn *conn, enum input input)
     struct server *server = conn->server;
     if (input == INPUT_WAITING && !conn->waits) {
         conn->waits = true;
-        server_wait_turn(server, conn, conn->busy_ns < LIGHT_NS || conn->session.batch != NULL);
+        server_wait_turn(server, conn, is_light(conn));
     }
     if (input == conn->input) return;
     if (conn->input == INPUT_READING) {
@@ -262,8 +271,9 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         session_touch(&server->sessions, &conn->session);
     } else {
         bool closing = conn->session.state == SESSION_CLOSING; /* then it is read only so that it does not end with a reset */
-        bool first = !conn->heard, more = (size_t)n == SERVER_READ_BYTES;
+        bool first = !conn->heard, more = (size_t)n == buf->len;
         conn->heard = true;
+        conn->busy_ns += (uint64_t)n * NS_PER_BYTE;
         if (!closing) {
             server->metrics.bytes_in += (uint64_t)n;
             conn->input_ms = now_ms(conn);
@@ -289,21 +299,23 @@ bool conn_let_go(struct conn *conn)
 /* As libuv would, in the next turn of the loop, where others might be before it again. */
 static void read_now(struct conn *conn)
 {
-    uv_buf_t buf = uv_buf_init(conn->server->scratch, SERVER_READ_BYTES);
+    uv_buf_t buf = uv_buf_init(conn->server->scratch, server_read_bytes(conn->server));
     uv_os_fd_t fd;
     conn->unread = false;
     set_input(conn, INPUT_READING);
     if (conn->session.state == SESSION_CLOSING || uv_fileno(&conn->stream.handle, &fd) != 0) return;
     ssize_t n = recv(fd, buf.base, buf.len, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    on_read(&conn->stream.stream, n < 0 ? -errno : n == 0 ? UV_EOF : n, &buf);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        take_input(conn, NULL, 0, false);
+    else
+        on_read(&conn->stream.stream, n < 0 ? -errno : n == 0 ? UV_EOF : n, &buf);
 }
 
 void conn_turn(struct conn *conn)
 {
     conn->waits = false;
     if (conn->dropped || conn->input != INPUT_WAITING || conn->session.state == SESSION_CLOSING) return;
-    if (conn->unread)
+    if (conn->unread || buf_len(&conn->in) == 0)
         read_now(conn);
     else
         take_input(conn, NULL, 0, false);
@@ -478,6 +490,13 @@ static void time_out(struct conn *conn, enum close_reason reason)
     session_close(sessions, &conn->session, reason);
 }
 
+/* Whether the peer has reset a connection that nobody reads or writes at the moment; one whose peer has merely said its last is still answered. */
+static bool hung_up(const struct conn *conn)
+{
+    struct pollfd at = {.events = 0};
+    return conn->input != INPUT_READING && uv_fileno(&conn->stream.handle, &at.fd) == 0 && poll(&at, 1, 0) == 1 && (at.revents & POLLERR) != 0;
+}
+
 void conn_tick(struct conn *conn)
 {
     struct server *server = conn->server;
@@ -501,6 +520,7 @@ void conn_tick(struct conn *conn)
         return;
     }
     if (conn->soft_ms != 0 && clock_ms >= conn->soft_ms + config->out_soft_ms) reason = CLOSE_OUT_SOFT;
+    if (hung_up(conn)) reason = CLOSE_IO;
     if (conn->input == INPUT_READING) {
         if (config->idle_timeout_ms > 0 && clock_ms >= conn->input_ms + config->idle_timeout_ms) reason = CLOSE_IDLE_TIMEOUT;
         if (conn->frame_ms != 0 && clock_ms >= conn->frame_ms + config->frame_timeout_ms) reason = CLOSE_FRAME_TIMEOUT;

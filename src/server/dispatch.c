@@ -241,6 +241,12 @@ static uint64_t waits_for(const struct dispatch *dispatch, const struct codec_cl
     return dispatch_holds(dispatch, id) ? id : 0;
 }
 
+/* Whether nobody is left to hear what the frame asks for. */
+static bool is_unheard(const struct session *session, const struct codec_client_frame *frame)
+{
+    return session->state == SESSION_BROKEN && (frame->kind == CODEC_QUERY || frame->kind == CODEC_PING);
+}
+
 /* A frame that may be applied, by its seq. */
 static uint64_t run(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame, const void *bytes, size_t len)
 {
@@ -270,7 +276,8 @@ uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, cons
     }
     arena_reset(&dispatch->arena);
     bool decoded = codec_decode_client(bytes, len, &dispatch->arena, &frame) == CODEC_OK;
-    uint64_t wait = decoded && !first ? waits_for(dispatch, &frame) : 0;
+    bool unheard = decoded && is_unheard(session, &frame);
+    uint64_t wait = decoded && !first && !unheard ? waits_for(dispatch, &frame) : 0;
     if (wait != 0) return wait;
     if (!decoded) {
         const char *why = first ? explain_first_frame(CODEC_MALFORMED, bytes, len) : dispatch_text(CODEC_MALFORMED);
@@ -280,7 +287,7 @@ uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, cons
         session_refuse(sessions, session, frame.seq, CODEC_UNAUTHENTICATED, why, CLOSE_NO_HELLO);
     } else if (frame.seq != 0 && frame.seq <= session->last_seq) {
         session_send_error(sessions, session, frame.seq, CODEC_INVALID_ARGUMENT, "seq must increase from frame to frame");
-    } else if ((wait = run(dispatch, session, &frame, bytes, len)) != 0) {
+    } else if (!unheard && (wait = run(dispatch, session, &frame, bytes, len)) != 0) {
         return wait;
     } else if (!first && dispatch->draining) { /* nothing counts as applied: the next daemon applies what this one refused, if it is sent again */
         if (frame.seq != 0) session->last_seq = frame.seq;

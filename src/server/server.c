@@ -11,9 +11,14 @@
 /* Open files beside the connections that count: standard streams, libuv's own, the listeners, refused connections. */
 #define OTHER_FILES (24 + SERVER_REFUSED_MAX)
 /* Input of one connection at once, by how many wait for theirs; and of all in one turn of the loop. */
-#define TURN_MIN_NS ((uint64_t)50 * 1000)
+#define TURN_MIN_NS ((uint64_t)25 * 1000)
 #define TURN_MAX_NS ((uint64_t)4 * 1000 * 1000)
 #define TURN_ALL_NS ((uint64_t)12 * 1000 * 1000)
+/* Who lately used less than half of what is everybody's share of the time between two ticks, and less than that, goes before others: a ping need not wait for those
+ * who flood, be they one or a thousand. */
+#define LIGHT_MAX_NS ((uint64_t)1000 * 1000)
+#define LIGHT_ALL_NS ((uint64_t)SERVER_TICK_MS * 1000 * 1000 / 2)
+#define READ_LEAST_BYTES (16u * 1024)
 #define DRAIN_TICK_MS 50
 /* What a client sent before it could hear of the end is still answered. */
 #define DRAIN_GRACE_MS 100
@@ -62,6 +67,11 @@ static void end_leases(struct server *server)
     }
 }
 
+static uint32_t waiting(const struct server *server)
+{
+    return server->light.n + server->heavy.n;
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct server *server = timer->data;
@@ -69,6 +79,7 @@ static void on_tick(uv_timer_t *timer)
     server->ticked_ms = now_ms;
     server->clock_ms += passed_ms < 2 * SERVER_TICK_MS ? passed_ms : 2 * SERVER_TICK_MS;
     server->ticks++;
+    if (server->crowd / 2 >= waiting(server)) server->crowd /= 2;
     for (uint32_t i = server->conns.n; i-- > 0;) conn_tick(server->conns.at[i]); /* one that drops is replaced by a later one */
     end_leases(server);
     server_settle(server);
@@ -82,9 +93,21 @@ void server_start_tick(struct server *server)
     uv_timer_start(&server->tick, on_tick, SERVER_TICK_MS, SERVER_TICK_MS);
 }
 
+uint64_t server_light_ns(const struct server *server)
+{
+    uint64_t share_ns = LIGHT_ALL_NS / (server->crowd + 1);
+    return share_ns < LIGHT_MAX_NS ? share_ns : LIGHT_MAX_NS;
+}
+
+unsigned server_read_bytes(const struct server *server)
+{
+    uint64_t bytes = SERVER_READ_BYTES * server_turn_ns(server) / TURN_MAX_NS;
+    return bytes < READ_LEAST_BYTES ? READ_LEAST_BYTES : (unsigned)bytes;
+}
+
 uint64_t server_turn_ns(const struct server *server)
 {
-    uint64_t share_ns = TURN_ALL_NS / (server->light.n + server->heavy.n + 1);
+    uint64_t share_ns = TURN_ALL_NS / (waiting(server) + 1);
     return share_ns < TURN_MIN_NS ? TURN_MIN_NS : share_ns > TURN_MAX_NS ? TURN_MAX_NS : share_ns;
 }
 
@@ -123,12 +146,13 @@ static void on_turn(uv_idle_t *idle)
     server->turn_began_ns = 0;
     serve(server, &server->light, 0);
     serve(server, &server->heavy, 1);
-    if (server->light.n + server->heavy.n == 0) uv_idle_stop(idle);
+    if (waiting(server) == 0) uv_idle_stop(idle);
 }
 
 void server_wait_turn(struct server *server, struct conn *conn, bool light)
 {
     *array_add(light ? &server->light : &server->heavy) = conn;
+    if (server->crowd < waiting(server)) server->crowd = waiting(server);
     uv_idle_start(&server->turn, on_turn);
 }
 

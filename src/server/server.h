@@ -17,7 +17,7 @@
 #include "server/snapshot.h"
 
 #define SERVER_TICK_MS 100              /* how often the clocks of connections and leases are looked at */
-#define SERVER_READ_BYTES (256u * 1024) /* input taken from a connection in one turn of the loop */
+#define SERVER_READ_BYTES (256u * 1024) /* the most that is read of a connection in one turn of the loop */
 #define SERVER_PLAIN_BYTES (64u * 1024)
 #define SERVER_REFUSED_MAX 8 /* refused connections that are given the time to read why */
 
@@ -48,6 +48,7 @@ struct server {
 
     conn_list conns;        /* all whose sockets are open */
     conn_list light, heavy; /* that wait for their next turn: light ones have used little time lately, and go first */
+    uint32_t crowd;         /* how many waited at once lately: halved with each tick */
     uint64_t turn_began_ns; /* of the first input in this turn of the loop; 0: none yet */
     bool holds;             /* some conn waits for the end of a flush */
     uint64_t let_go;        /* flusher.ended when they were looked at last */
@@ -90,6 +91,9 @@ void server_start_tick(struct server *server);
 /* How long one connection's input may take now, and whether all the input of this turn of the loop has taken long enough. */
 uint64_t server_turn_ns(const struct server *server);
 bool server_turn_over(struct server *server);
+/* How much is read of a connection now, and how little time it must have used lately to be a light one: less, the more of them wait. */
+unsigned server_read_bytes(const struct server *server);
+uint64_t server_light_ns(const struct server *server);
 /* conn waits for its next turn, or does not any more. */
 void server_wait_turn(struct server *server, struct conn *conn, bool light);
 void server_forget_turn(struct server *server, const struct conn *conn);
