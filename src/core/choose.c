@@ -15,11 +15,6 @@ static uint32_t period_at(const struct aoi__look *k, double distance2)
     return i < k->tiers->n ? k->tiers->at[i].period : k->tiers->beyond;
 }
 
-bool aoi__is_due(const struct aoi__look *k, uint64_t id, uint64_t period)
-{
-    return (k->info->flush % period + id % period) % period == 0;
-}
-
 static double anchor_distance2(const struct aoi__look *k, const float pos[3])
 {
     double dx = (double)pos[0] - k->anchor[0], dy = (double)pos[1] - k->anchor[1], d = dx * dx + dy * dy;
@@ -63,7 +58,7 @@ uint32_t aoi__look_period(const struct aoi__look *k, uint32_t slot)
 
 bool aoi__look_due(const struct aoi__look *k, uint32_t slot)
 {
-    return k->tiers == NULL || aoi__is_due(k, k->space->hot[slot].id, aoi__look_period(k, slot));
+    return k->tiers == NULL || aoi__look_turn(k, k->space->hot[slot].id, aoi__look_period(k, slot));
 }
 
 struct aoi__ranked aoi__look_ranked(const struct aoi__look *k, uint32_t entry, bool told, bool chosen)

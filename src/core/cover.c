@@ -51,7 +51,6 @@ static uint64_t bit_of(struct aoi__home home)
 void aoi__cover_free(struct aoi__cover *c)
 {
     free(c->told);
-    free(c->late);
     *c = (struct aoi__cover){.watch = AOI__NONE};
 }
 
@@ -60,31 +59,31 @@ uint64_t aoi__cover_bytes(const struct aoi__cover *c)
     return (uint64_t)c->cap * (sizeof *c->told + sizeof *c->page + (c->late != NULL ? sizeof *c->late : 0));
 }
 
-/* told and page share an allocation, so that they are near each other. */
-static void reserve(struct aoi__cover *c, uint32_t n)
+/* Room for n pages, and with late masks if there are any or they are asked for. All share an allocation, so that they are near each other. */
+static void reserve(struct aoi__cover *c, uint32_t n, bool late)
 {
-    if (n <= c->cap) return;
-    uint32_t cap = n + n / 4 + 2;
-    uint64_t *told = mem_alloc(cap * (sizeof *c->told + sizeof *c->page));
-    uint32_t *page = (uint32_t *)(told + cap);
+    late |= c->late != NULL;
+    if (n <= c->cap && late == (c->late != NULL)) return;
+    uint32_t cap = n <= c->cap ? c->cap : n + n / 4 + 2, masks = late ? 2 : 1;
+    uint64_t *told = mem_alloc(cap * (masks * sizeof *c->told + sizeof *c->page));
+    uint32_t *page = (uint32_t *)(told + (size_t)masks * cap);
+    if (late) memset(told + cap, 0, cap * sizeof *told);
     if (c->n > 0) {
         memcpy(told, c->told, c->n * sizeof *told);
         memcpy(page, c->page, c->n * sizeof *page);
+        if (c->late != NULL) memcpy(told + cap, c->late, c->n * sizeof *told);
     }
     free(c->told);
     c->told = told;
     c->page = page;
+    c->late = late ? told + cap : NULL;
     c->cap = cap;
-    if (c->late != NULL) c->late = mem_realloc(c->late, c->cap * sizeof *c->late);
 }
 
 /* Masks for places of which the tier was not due. */
 static uint64_t *late_masks(struct aoi__cover *c)
 {
-    if (c->late == NULL) {
-        c->late = mem_alloc(c->cap * sizeof *c->late);
-        memset(c->late, 0, c->n * sizeof *c->late);
-    }
+    reserve(c, c->n, true);
     return c->late;
 }
 
@@ -142,7 +141,7 @@ static void restock(struct aoi__look *k)
         list_gone(k, page, c->told[i], c->late != NULL ? c->late[i] : 0);
         c->told_n -= (uint32_t)__builtin_popcountll(c->told[i]);
     }
-    reserve(c, pages->n);
+    reserve(c, pages->n, false);
     c->n = pages->n;
     if (c->n > 0) {
         memcpy(c->page, pages->at, c->n * sizeof *c->page);
@@ -170,7 +169,7 @@ void aoi__cover_begin(struct aoi_space *space, struct aoi__player *p)
         if (p->told.at[i] & AOI__OWED || home.page == AOI__NONE || found_at(dir, pages->at, pages->n, home.page) == AOI__NONE) return;
     }
     bool first = c->told == NULL; /* a view that was a cover before keeps both its buffers: it may be one by turns */
-    reserve(c, pages->n + 1);
+    reserve(c, pages->n + 1, false);
     c->watch = watch;
     c->unit = space->watches.at[watch].slot;
     c->border = border;
@@ -292,10 +291,17 @@ static uint64_t kept_by_cells(const struct cover_look *l, const struct aoi__page
     return kept;
 }
 
+static const float everywhere[2][3] = {{-INFINITY, -INFINITY, -INFINITY}, {INFINITY, INFINITY, INFINITY}};
+
+static void set_box(struct aoi__sieve *sieve, const float lo[3], const float hi[3])
+{
+    memcpy(sieve->lo, lo, sizeof sieve->lo);
+    memcpy(sieve->hi, hi, sizeof sieve->hi);
+}
+
 static void find_inside(struct cover_look *l, const float lo[3], const float hi[3], double radius, uint64_t *inside)
 {
-    memcpy(l->sieve.lo, lo, sizeof l->sieve.lo);
-    memcpy(l->sieve.hi, hi, sizeof l->sieve.hi);
+    set_box(&l->sieve, lo, hi);
     l->k->space->kernels->box(&l->sieve, inside);
     if (l->w->slot == AOI__NONE || l->k->space->set.shape != AOI_SHAPE_SPHERE) return;
     l->sieve.radius = radius;
@@ -324,78 +330,44 @@ static void find_kept(struct cover_look *l, uint64_t *inside, uint64_t *outer)
     }
 }
 
-/* Which places of a page are due at this flush in the k-th tier; the last is beyond all. Found once a flush for all who look at the page. */
-static const uint64_t *phases_of(const struct aoi__look *k, const struct aoi__blocks *dir, uint32_t p)
+/* Up to which squared distance it is the turn of each place of a page: found once a flush for all who look at it. */
+static void find_reach(const struct aoi__look *k, const struct aoi__blocks *dir, struct aoi__page *page)
 {
-    struct aoi__scratch *s = k->s;
-    uint32_t n = k->tiers->n + 1;
-    while (s->phase_window.n < dir->page.n) *array_add(&s->phase_window) = 0;
-    array_reserve(&s->phase, (size_t)dir->page.n * n);
-    uint64_t *phase = s->phase.at + (size_t)p * n;
-    if (s->phase_window.at[p] == k->info->flush) return phase;
-    s->phase_window.at[p] = k->info->flush;
-    const struct aoi__page *page = &dir->page.at[p];
+    float *reach = k->s->reach.at + (size_t)(page - dir->page.at) * AOI__PAGE;
+    const struct aoi_tiers *tiers = k->tiers;
     const uint64_t *id = aoi__page_ids(page, dir->dims);
-    for (uint32_t t = 0; t < n; t++) {
-        uint64_t period = t < n - 1 ? k->tiers->at[t].period : k->tiers->beyond;
-        phase[t] = 0;
-        for (uint64_t m = page->used; m != 0; m &= m - 1) {
-            uint32_t place = (uint32_t)__builtin_ctzll(m);
-            bool due = k->even_periods ? ((k->info->flush + id[place]) & (period - 1)) == 0 : aoi__is_due(k, id[place], period);
-            phase[t] |= (uint64_t)due << place;
-        }
+    page->reached = k->info->flush;
+    for (uint64_t m = page->used; m != 0; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(m), t = tiers->n;
+        bool always = aoi__look_turn(k, id[i], tiers->beyond);
+        while (!always && t > 0 && !aoi__look_turn(k, id[i], tiers->at[t - 1].period)) t--;
+        reach[i] = always ? INFINITY : t > 0 ? (float)k->tier2[t - 1] : -FLT_MAX;
     }
-    return phase;
 }
 
-/* Whether a page's cell lies farther from the anchor than the last ring: then nothing in it need be measured. */
-static bool is_beyond(const struct aoi__look *k, const struct aoi__blocks *dir, const struct aoi__page *page)
-{
-    double d = 0, slack = dir->edge * 1e-6;
-    for (uint32_t a = 0; a < dir->dims; a++) {
-        double low = page->at[a] * dir->edge - slack, high = low + dir->edge + 2 * slack, at = k->anchor[a];
-        double gap = at < low ? low - at : at > high ? at - high : 0;
-        d += gap * gap;
-    }
-    return d * (1 - 1e-6) > k->tier2[k->tiers->n - 1];
-}
-
-/* Which of the changed places are due now, by their tiers; the others are late. */
-static void part_late(const struct aoi__look *k, const struct aoi__blocks *dir, struct aoi__sieve *sieve, const uint64_t *inside, uint64_t *want,
-                      bool *left)
+/* What is to be known before anything is told by tiers. */
+static struct aoi__rings rings_of(struct aoi__look *k, struct aoi__blocks *dir)
 {
     struct aoi__cover *c = &k->p->cover;
-    uint64_t *late = c->late, any = 0;
-    if (k->tiers == NULL && late == NULL) return;
-    late = late_masks(c);
-    for (uint32_t i = 0; i < c->n; i++) {
-        want[i] |= late[i] & inside[i];
-        late[i] &= ~inside[i]; /* of what has gone: it may stand elsewhere, and is late there */
-        any |= late[i];
+    const uint64_t flush = k->info->flush;
+    late_masks(c);
+    for (uint32_t i = 0; k->nested_tiers && i < c->n; i++) {
+        struct aoi__page *page = &dir->page.at[c->page[i]];
+        if (page->reached != flush) find_reach(k, dir, page);
     }
-    if (k->tiers == NULL) {
-        if (any != 0) return;
-        free(late);
-        c->late = NULL;
-        return;
+    return (struct aoi__rings){.tiers = k->tiers, .most2 = k->tier2, .flush = flush, .nested = k->nested_tiers, .reach = k->s->reach.at};
+}
+
+/* All that is late is told now: there are no tiers any more, or for this once. */
+static void catch_up(struct aoi__cover *c, const uint64_t *inside, uint64_t *want)
+{
+    uint64_t gone = 0;
+    for (uint32_t i = 0; c->late != NULL && i < c->n; i++) {
+        want[i] |= c->late[i] & inside[i];
+        c->late[i] &= ~inside[i]; /* of what has gone: it may stand elsewhere, and is late there */
+        gone |= c->late[i];
     }
-    uint32_t n = k->tiers->n;
-    array_reserve(&k->s->near, (size_t)c->n * n + c->n + 1);
-    uint64_t *near = k->s->near.at, *measured = near + (size_t)c->n * n;
-    for (uint32_t i = 0; i < c->n; i++) measured[i] = n == 0 || want[i] == 0 || is_beyond(k, dir, &dir->page.at[c->page[i]]) ? 0 : want[i];
-    sieve->page = c->page;
-    sieve->n = c->n;
-    memcpy(sieve->center, k->anchor, sizeof sieve->center);
-    if (n > 0) k->space->kernels->near(sieve, k->tier2, n, measured, near);
-    for (uint32_t i = 0; i < c->n; i++, near += n) {
-        if (want[i] == 0) continue;
-        const uint64_t *phase = phases_of(k, dir, c->page[i]);
-        uint64_t due = phase[n];
-        for (uint32_t t = n; t-- > 0;) due = (due & ~near[t]) | (phase[t] & near[t]);
-        late[i] |= want[i] & ~due;
-        *left |= (want[i] & ~due) != 0;
-        want[i] &= due;
-    }
+    if (gone == 0) c->late = NULL; /* its part of the allocation stays as it is */
 }
 
 /* Everything but the plainest case: masks first, then rows of what is wanted. */
@@ -410,59 +382,92 @@ static void look_by_masks(struct cover_look *l, uint64_t *inside, uint64_t *othe
     for (uint32_t i = 0; i < c->n; i++) inside[i] = with_layers(k->space, &l->dir->page.at[c->page[i]], k->p->set.mask, inside[i]);
     if (k->margin > 0) find_kept(l, inside, other);
     const struct aoi__home own = own_home(l->dir, w);
+    bool tiered = k->tiers != NULL && !k->p->set.presence_only;
     for (uint32_t i = 0; i < c->n; i++) {
         const struct aoi__page *page = &l->dir->page.at[c->page[i]];
         if (c->page[i] == own.page) inside[i] &= ~bit_of(own);
-        other[i] = inside[i] & c->told[i] & changed(l, page, page->moved);
+        other[i] = inside[i] & c->told[i] & (tiered ? UINT64_MAX : changed(l, page, page->moved));
+    }
+    if (tiered) {
+        struct aoi__rings rings = rings_of(k, k->space->ops->pages(k->space));
+        set_box(&l->sieve, everywhere[0], everywhere[1]);
+        l->sieve.page = c->page; /* it may be another since there are masks for what is late */
+        l->sieve.any_layer = true;
+        k->left |= k->space->kernels->tiers(&l->sieve, &rings, other, c->late, other, &k->s->updates);
+    } else if (!k->p->set.presence_only) {
+        catch_up(c, inside, other);
+        k->space->kernels->rows(&l->sieve, other, &k->s->updates);
     }
     compare_all(l, inside);
-    if (k->p->set.presence_only) return;
-    part_late(k, l->dir, &l->sieve, inside, other, &k->left);
-    k->space->kernels->rows(&l->sieve, other, &k->s->updates);
 }
 
-/* A page that lies wholly inside, or of which not all have a layer of the mask: what the kernel for boxes does not do. Returns what is to be seen of `in`. */
-static uint64_t sift_page(struct aoi_space *space, struct aoi__sieve *sieve, const uint32_t *number, uint64_t told, uint64_t in, bool rows)
+/* How the rows of a player are told: at once, or by tiers, or not at all. */
+struct teller {
+    bool rows;
+    struct aoi__look *k; /* not NULL: by tiers */
+    struct aoi__rings rings;
+};
+
+/* A page that lies wholly inside, or of which not all have a layer of the mask: what the kernels for boxes do not do. Returns what is to be seen of `in`. */
+static uint64_t sift_page(struct aoi_space *space, const struct aoi__cover *c, uint32_t i, struct aoi__sieve *sieve, struct teller *t, uint64_t in)
 {
-    const struct aoi__page *page = &sieve->pool[*number];
+    const struct aoi__page *page = &sieve->pool[c->page[i]];
     in = with_layers(space, page, sieve->mask, in);
-    uint64_t want = rows && page->window == sieve->window ? in & told & page->moved : 0;
-    if (want == 0) return in;
-    sieve->page = number;
+    uint64_t want = in & c->told[i];
+    if (!t->rows || want == 0) return in;
+    sieve->page = &c->page[i];
     sieve->n = 1;
-    space->kernels->rows(sieve, &want, &space->scratch->updates);
+    if (t->k != NULL) {
+        sieve->any_layer = true;
+        t->k->left |= space->kernels->tiers(sieve, &t->rings, &want, &c->late[i], &want, &space->scratch->updates);
+        sieve->any_layer = false;
+        return in;
+    }
+    want &= page->window == sieve->window ? page->moved : 0;
+    if (want != 0) space->kernels->rows(sieve, &want, &space->scratch->updates);
     return in;
 }
 
 /* By the box in which everything enters: what is inside each page; and, if they are wanted, the rows of what is told, inside, and moved. Whether anybody came or went, or has
  * another state. */
-static bool sift_box(struct aoi_space *space, const struct aoi__player *p, struct aoi__sieve *sieve, bool rows, uint64_t *inside)
+static bool sift_box(struct aoi_space *space, const struct aoi__cover *c, struct aoi__sieve *sieve, struct teller *t, uint64_t *inside)
 {
-    const struct aoi__cover *c = &p->cover;
     const struct aoi__watch *w = &space->watches.at[c->watch];
     const struct aoi__home own = own_home(space->ops->pages(space), w);
-    bool differs = false;
-    sieve->page = c->page;
-    sieve->n = c->border;
-    memcpy(sieve->lo, w->base_lo, sizeof w->base_lo);
-    memcpy(sieve->hi, w->base_hi, sizeof w->base_hi);
-    if (rows)
-        space->kernels->box_rows(sieve, c->told, inside, &space->scratch->updates);
-    else
-        space->kernels->box(sieve, inside);
-    const uint32_t *number = c->page, n = c->n, border = c->border,
+    const uint32_t *number = c->page, n = c->n, border = t->k != NULL ? n : c->border,
                    mask = sieve->mask; /* what stores to inside are not to make the compiler reload */
     const uint64_t *told = c->told, window = sieve->window;
     const struct aoi__page *pool = sieve->pool;
+    bool differs = false;
+    sieve->page = number;
+    sieve->n = border;
+    set_box(sieve, w->base_lo, w->base_hi);
+    if (t->k != NULL)
+        t->k->left |= space->kernels->tiers(sieve, &t->rings, told, c->late, inside, &space->scratch->updates);
+    else if (t->rows)
+        space->kernels->box_rows(sieve, told, inside, &space->scratch->updates);
+    else
+        space->kernels->box(sieve, inside);
     for (uint32_t i = 0; i < n; i++) {
         const struct aoi__page *page = &pool[number[i]];
         uint64_t in = i < border ? inside[i] : page->used;
-        if (i >= border || !(page->all & mask)) in = sift_page(space, sieve, &number[i], told[i], in, rows);
+        if (i >= border || !(page->all & mask)) in = sift_page(space, c, i, sieve, t, in);
         if (number[i] == own.page) in &= ~bit_of(own);
         inside[i] = in;
         differs |= in != told[i] || (page->window == window && (page->state & told[i]) != 0);
     }
     return differs;
+}
+
+/* Looks by tiers if there are any; k->anchor is set then. */
+static struct teller teller_of(struct aoi__look *k, struct aoi__sieve *sieve)
+{
+    struct teller t = {.rows = !k->p->set.presence_only};
+    if (!t.rows || k->tiers == NULL) return t;
+    t.k = k;
+    t.rings = rings_of(k, k->space->ops->pages(k->space));
+    memcpy(sieve->center, k->anchor, sizeof sieve->center);
+    return t;
 }
 
 void aoi__cover_look(struct aoi__look *k)
@@ -483,11 +488,12 @@ void aoi__cover_look(struct aoi__look *k)
     array_reserve(&s->mask[1], (size_t)c->n + 1);
     aoi__rows_reserve(&s->updates, s->updates.n + c->told_n + k->p->told.n + 2 * AOI__LANES);
     bool box = l.w->slot == AOI__NONE || space->set.shape != AOI_SHAPE_SPHERE;
-    if (!box || k->margin > 0 || k->tiers != NULL || c->late != NULL) {
+    if (!box || k->margin > 0 || (c->late != NULL && k->tiers == NULL)) {
         look_by_masks(&l, s->mask[0].at, s->mask[1].at);
         return;
     }
-    sift_box(space, k->p, &l.sieve, !k->p->set.presence_only, s->mask[0].at);
+    struct teller teller = teller_of(k, &l.sieve);
+    sift_box(space, c, &l.sieve, &teller, s->mask[0].at);
     compare_all(&l, s->mask[0].at);
 }
 
@@ -626,7 +632,7 @@ struct aoi__glance {
     const struct aoi__blocks *dir;
     struct aoi__sieve sieve;
     struct aoi_delta delta;
-    struct aoi__look tiered; /* for those who look by tiers: as much of a look as that takes */
+    struct aoi__look look; /* as much of one as looking by tiers takes */
 };
 
 void aoi__glance_free(struct aoi__glance *glance)
@@ -646,12 +652,14 @@ void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info
     const struct aoi_settings *set = &space->set;
     if (s->glance == NULL) s->glance = mem_zalloc(sizeof *s->glance);
     struct aoi__glance *g = s->glance;
+    if (space->ops->pages != NULL && (set->tiers.n > 0 || set->tiers.beyond > 1))
+        array_reserve(&s->reach, (size_t)space->ops->pages(space)->page.n * AOI__PAGE);
     g->usable = space->ops->pages != NULL && set->shape != AOI_SHAPE_SPHERE && set->min_stay_ms == 0 && set->max_view == 0 &&
                 set->leave_margin == 0 && space->large_n == 0 && space->messages.n == 0;
     if (!g->usable) return;
     g->dir = space->ops->pages(space);
-    g->tiered = (struct aoi__look){.space = space, .s = s, .info = info, .one_anchor = true};
-    aoi__look_tiers(&g->tiered);
+    g->look = (struct aoi__look){.space = space, .s = s, .info = info, .one_anchor = true};
+    aoi__look_tiers(&g->look);
     g->sieve = (struct aoi__sieve){.pool = g->dir->page.at, .dims = space->dims, .extra = set->extra, .window = g->dir->window};
     g->delta = (struct aoi_delta){.space = space->id, .flush = info->flush, .tag = info->tag, .time_us = info->time_us};
 }
@@ -700,6 +708,7 @@ void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *
         __builtin_prefetch(&space->watches.at[c->watch].lo);
         __builtin_prefetch(c->told);
         __builtin_prefetch(c->page);
+        if (c->late != NULL) __builtin_prefetch(c->late);
         return;
     }
     for (uint32_t i = 0; i < c->n && i < FETCHED; i++) {
@@ -708,43 +717,27 @@ void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *
     }
 }
 
-/* Rows of what moved and is due. Whether something is late. */
-static bool glance_tiers(struct aoi_space *space, struct aoi__player *p, const uint64_t *inside, uint64_t *want)
-{
-    struct aoi__glance *g = space->scratch->glance;
-    const struct aoi__cover *c = &p->cover;
-    struct aoi__look *k = &g->tiered;
-    bool left = false;
-    k->p = p;
-    aoi__watch_anchor(space, &space->watches.at[c->watch], k->anchor);
-    for (uint32_t i = 0; i < c->n; i++) {
-        const struct aoi__page *page = &g->dir->page.at[c->page[i]];
-        want[i] = page->window == g->dir->window ? inside[i] & c->told[i] & page->moved : 0;
-    }
-    part_late(k, g->dir, &g->sieve, inside, want, &left);
-    g->sieve.page = c->page;
-    g->sieve.n = c->n;
-    space->kernels->rows(&g->sieve, want, &space->scratch->updates);
-    return left;
-}
-
 bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, bool *left)
 {
     struct aoi__scratch *s = space->scratch;
     struct aoi__glance *g = s->glance;
     const struct aoi__cover *c = &p->cover;
-    if (!g->usable || !p->plain || c->stale || p->full) return false;
+    if (!g->usable || !p->plain || c->stale || p->full || (c->late != NULL && g->look.tiers == NULL)) return false;
     const struct aoi__watch *w = &space->watches.at[c->watch];
     if (!w->active || !w->coverable) return false;
     array_reserve(&s->mask[0], (size_t)c->n + 1);
     array_reserve(&s->mask[1], (size_t)c->n + 1);
     aoi__rows_reserve(&s->updates, c->told_n + 2 * AOI__LANES);
     uint64_t *inside = s->mask[0].at;
-    bool tiered = !p->set.presence_only && (g->tiered.tiers != NULL || c->late != NULL);
     s->updates.n = 0;
     g->sieve.mask = p->set.mask;
-    bool differs = sift_box(space, p, &g->sieve, !p->set.presence_only && !tiered, inside);
-    *left = tiered && glance_tiers(space, p, inside, s->mask[1].at);
+    struct aoi__look *k = &g->look;
+    k->p = p;
+    k->left = false;
+    if (k->tiers != NULL) aoi__watch_anchor(space, w, k->anchor);
+    struct teller teller = teller_of(k, &g->sieve);
+    bool differs = sift_box(space, c, &g->sieve, &teller, inside);
+    *left = k->left;
     if (differs)
         *left = differ(space, p, room, info, inside, *left);
     else if (s->updates.n > 0)

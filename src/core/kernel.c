@@ -5,9 +5,11 @@
 
 #include "core/space.h"
 
-static inline uint64_t want_rows(const struct aoi__sieve *s, const struct aoi__page *page, uint64_t told)
+/* Those of told ones that moved, or that are late. */
+static inline uint64_t want_rows(const struct aoi__sieve *s, const struct aoi__page *page, uint64_t told, uint64_t late)
 {
-    return page->window == s->window && (page->all & s->mask) ? told & page->moved : 0;
+    if (!s->any_layer && !(page->all & s->mask)) return 0;
+    return told & ((page->window == s->window ? page->moved : 0) | late);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- plain C */
@@ -52,7 +54,7 @@ static void plain_box_rows(const struct aoi__sieve *s, const uint64_t *told, uin
     for (uint32_t i = 0; i < s->n; i++) {
         const struct aoi__page *page = &s->pool[s->page[i]];
         inside[i] = plain_inside(s, page);
-        for (uint64_t m = inside[i] & want_rows(s, page, told[i]); m != 0; m &= m - 1) put_row(s, page, (uint32_t)__builtin_ctzll(m), rows);
+        for (uint64_t m = inside[i] & want_rows(s, page, told[i], 0); m != 0; m &= m - 1) put_row(s, page, (uint32_t)__builtin_ctzll(m), rows);
     }
 }
 
@@ -79,14 +81,37 @@ static void plain_sphere(const struct aoi__sieve *s, uint64_t *inside)
     for (uint32_t i = 0; i < s->n; i++) inside[i] = within(s, &s->pool[s->page[i]], s->radius * s->radius, inside[i]);
 }
 
-static void plain_near(const struct aoi__sieve *s, const double *most2, uint32_t n, const uint64_t *want, uint64_t *near)
+/* Those whose turn it is, of what is wanted. */
+static uint64_t due_of(const struct aoi__sieve *s, const struct aoi__rings *r, const struct aoi__page *page, uint64_t want)
 {
-    for (uint32_t i = 0; i < s->n; i++)
-        for (uint32_t k = 0; k < n; k++) near[i * n + k] = within(s, &s->pool[s->page[i]], most2[k], want[i]);
+    const uint64_t *id = aoi__page_ids(page, s->dims);
+    uint64_t due = 0;
+    for (uint64_t m = want; m != 0; m &= m - 1) {
+        uint32_t k = (uint32_t)__builtin_ctzll(m), t = 0;
+        double d = distance2(s, page, k);
+        while (t < r->tiers->n && d > r->most2[t]) t++;
+        due |= (uint64_t)aoi__is_due(r->flush, id[k], t < r->tiers->n ? r->tiers->at[t].period : r->tiers->beyond) << k;
+    }
+    return due;
 }
 
-static const struct aoi__kernels plain = {
-    .box = plain_box, .box_rows = plain_box_rows, .sphere = plain_sphere, .near = plain_near, .rows = plain_rows};
+static bool plain_tiers(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
+                        struct aoi_rows *rows)
+{
+    uint64_t left = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        const struct aoi__page *page = &s->pool[s->page[i]];
+        uint64_t in = plain_inside(s, page), want = want_rows(s, page, told[i], late[i]) & in, due = due_of(s, r, page, want);
+        inside[i] = in;
+        late[i] = (late[i] | want) & ~due;
+        left |= want & ~due;
+        for (uint64_t m = due; m != 0; m &= m - 1) put_row(s, page, (uint32_t)__builtin_ctzll(m), rows);
+    }
+    return left != 0;
+}
+
+const struct aoi__kernels aoi__kernels_plain = {
+    .box = plain_box, .box_rows = plain_box_rows, .sphere = plain_sphere, .tiers = plain_tiers, .rows = plain_rows};
 
 /* ------------------------------------------------------------------------------------------------------------- AVX2 */
 
@@ -143,9 +168,15 @@ TARGET INLINE size_t put_rows(const struct columns *c, uint32_t k, uint32_t m, c
     return n + (uint32_t)__builtin_popcount(m);
 }
 
-TARGET INLINE __m256 between(const float *v, __m256 lo, __m256 hi)
+/* Rows of a page; also where nothing is wanted of eight: that could not be guessed well. */
+TARGET INLINE size_t put_page(const struct columns *c, uint64_t want, const struct aoi_rows *rows, size_t n, bool flat, bool extra)
 {
-    __m256 p = _mm256_loadu_ps(v);
+    for (uint32_t k = 0; want != 0; want >>= 8, k += 8) n = put_rows(c, k, (uint32_t)(want & 255), rows, n, flat, extra);
+    return n;
+}
+
+TARGET INLINE __m256 between(__m256 p, __m256 lo, __m256 hi)
+{
     return _mm256_and_ps(_mm256_cmp_ps(p, lo, _CMP_GE_OQ), _mm256_cmp_ps(p, hi, _CMP_LE_OQ));
 }
 
@@ -160,10 +191,10 @@ TARGET INLINE void avx2_pages(const struct aoi__sieve *sieve, const uint64_t *to
     for (uint32_t i = 0; i < s.n; i++) {
         const struct aoi__page *page = &s.pool[s.page[i]];
         const struct columns c = columns_of(page, flat);
-        uint64_t in = 0, want = told != NULL ? want_rows(&s, page, told[i]) : 0;
+        uint64_t in = 0, want = told != NULL ? want_rows(&s, page, told[i], 0) : 0;
         for (uint32_t k = 0, end = page->n; k < end; k += 8) {
-            __m256 is = _mm256_and_ps(between(c.x + k, lx, hx), between(c.y + k, ly, hy));
-            if (!flat) is = _mm256_and_ps(is, between(c.z + k, lz, hz));
+            __m256 is = _mm256_and_ps(between(_mm256_loadu_ps(c.x + k), lx, hx), between(_mm256_loadu_ps(c.y + k), ly, hy));
+            if (!flat) is = _mm256_and_ps(is, between(_mm256_loadu_ps(c.z + k), lz, hz));
             uint32_t m = (uint32_t)_mm256_movemask_ps(is);
             in |= (uint64_t)m << k;
             if (told != NULL) n = put_rows(&c, k, m & (uint32_t)(want >> k), &rows, n, flat, extra);
@@ -198,8 +229,7 @@ TARGET INLINE void rows_of(const struct aoi__sieve *s, const uint64_t *want, str
     for (uint32_t i = 0; i < s->n; i++) {
         if (want[i] == 0) continue;
         const struct columns c = columns_of(&s->pool[s->page[i]], flat);
-        uint32_t k = 0; /* also where nothing is wanted of eight: that could not be guessed well */
-        for (uint64_t m = want[i]; m != 0; m >>= 8, k += 8) n = put_rows(&c, k, (uint32_t)(m & 255), &rows, n, flat, extra);
+        n = put_page(&c, want[i], &rows, n, flat, extra);
     }
     out->n = n;
 }
@@ -237,61 +267,74 @@ TARGET static void avx2_sphere(const struct aoi__sieve *s, uint64_t *inside)
     for (uint32_t i = 0; i < s->n; i++) inside[i] = avx2_within(s, &s->pool[s->page[i]], s->radius, inside[i]);
 }
 
-#define BAND 0x1p-20f /* relative error of a squared distance in floats, and some more */
-#define TINY 1e-30f   /* where squares underflow */
+#define BAND 0x1p-20 /* relative error of a squared distance in floats, and some more */
+#define TINY 1e-30   /* where squares underflow */
 
-/* In floats, eight at a time; what lies too near a border for that is looked at again, in doubles. */
-TARGET INLINE void avx2_rings(const struct aoi__sieve *s, const double *most2, uint32_t n, const uint64_t *want, uint64_t *near, bool flat)
+/* How far a squared distance in floats may be off, where that matters. */
+static float error_of(const struct aoi__sieve *s, const struct aoi__rings *r)
 {
-    __m256 cx = _mm256_set1_ps((float)s->center[0]), cy = _mm256_set1_ps((float)s->center[1]), cz = _mm256_set1_ps((float)s->center[2]);
-    __m256 sure[AOI_TIERS_MAX], maybe[AOI_TIERS_MAX];
-    for (uint32_t t = 0; t < n; t++) {
-        float most = (float)most2[t];
-        sure[t] = _mm256_set1_ps(most - most * BAND - TINY);
-        maybe[t] = _mm256_set1_ps(most + most * BAND + TINY);
-    }
-    for (uint32_t i = 0; i < s->n; i++) {
-        const struct aoi__page *page = &s->pool[s->page[i]];
-        const float *x = page->x, *y = x + page->cap, *z = y + page->cap;
-        uint64_t in[AOI_TIERS_MAX] = {0}, may[AOI_TIERS_MAX] = {0}, w = want[i];
-        for (uint32_t k = 0; w >> k != 0; k += 8) {
-            __m256 dx = _mm256_sub_ps(_mm256_loadu_ps(x + k), cx), dy = _mm256_sub_ps(_mm256_loadu_ps(y + k), cy);
-            __m256 d = _mm256_add_ps(_mm256_mul_ps(dx, dx), _mm256_mul_ps(dy, dy));
+    double off = 0, most = r->tiers->n > 0 ? r->most2[r->tiers->n - 1] : 0;
+    for (uint32_t a = 0; a < 3; a++) off += fabs(s->center[a] - (double)(float)s->center[a]); /* it need not be a place that floats can hold */
+    return (float)(most * BAND + (off > 0 ? 4 * off * (sqrt(most) + off) : 0) + TINY);
+}
+
+TARGET INLINE bool tiered_pages(const struct aoi__sieve *sieve, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
+                                struct aoi_rows *out, bool flat, bool extra)
+{
+    const struct aoi__sieve s = *sieve;
+    const struct aoi_rows rows = *out;
+    const float *reach = r->reach;
+    const __m256 lx = _mm256_set1_ps(s.lo[0]), hx = _mm256_set1_ps(s.hi[0]), ly = _mm256_set1_ps(s.lo[1]), hy = _mm256_set1_ps(s.hi[1]);
+    const __m256 lz = _mm256_set1_ps(s.lo[2]), hz = _mm256_set1_ps(s.hi[2]);
+    const __m256 cx = _mm256_set1_ps((float)s.center[0]), cy = _mm256_set1_ps((float)s.center[1]), cz = _mm256_set1_ps((float)s.center[2]);
+    const __m256 error = _mm256_set1_ps(error_of(&s, r)), sign = _mm256_set1_ps(-0.0f);
+    uint64_t left = 0;
+    size_t n = rows.n;
+    for (uint32_t i = 0; i < s.n; i++) {
+        const struct aoi__page *page = &s.pool[s.page[i]];
+        const struct columns c = columns_of(page, flat);
+        const float *most = reach + (size_t)s.page[i] * AOI__PAGE;
+        const size_t before = n;
+        uint64_t in = 0, due = 0, want = want_rows(&s, page, told[i], late[i]);
+        __m256 nearest = _mm256_set1_ps(INFINITY); /* to the rim of the tier */
+        for (uint32_t k = 0, end = page->n; k < end; k += 8) {
+            __m256 x = _mm256_loadu_ps(c.x + k), y = _mm256_loadu_ps(c.y + k), dx = _mm256_sub_ps(x, cx), dy = _mm256_sub_ps(y, cy);
+            __m256 is = _mm256_and_ps(between(x, lx, hx), between(y, ly, hy)), d = _mm256_add_ps(_mm256_mul_ps(dx, dx), _mm256_mul_ps(dy, dy));
             if (!flat) {
-                __m256 dz = _mm256_sub_ps(_mm256_loadu_ps(z + k), cz);
+                __m256 z = _mm256_loadu_ps(c.z + k), dz = _mm256_sub_ps(z, cz);
+                is = _mm256_and_ps(is, between(z, lz, hz));
                 d = _mm256_add_ps(d, _mm256_mul_ps(dz, dz));
             }
-            for (uint32_t t = 0; t < n; t++) {
-                in[t] |= (uint64_t)(uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, sure[t], _CMP_LE_OQ)) << k;
-                may[t] |= (uint64_t)(uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, maybe[t], _CMP_LE_OQ)) << k;
-            }
-            if (k == 56) break;
+            __m256 to = _mm256_loadu_ps(most + k);
+            nearest = _mm256_min_ps(_mm256_andnot_ps(sign, _mm256_sub_ps(d, to)), nearest); /* the second, where nobody stands */
+            uint32_t m = (uint32_t)_mm256_movemask_ps(is), turn = (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, to, _CMP_LE_OQ));
+            in |= (uint64_t)m << k;
+            due |= (uint64_t)turn << k;
+            n = put_rows(&c, k, m & turn & (uint32_t)(want >> k), &rows, n, flat, extra);
         }
-        for (uint32_t t = 0; t < n; t++) {
-            uint64_t unsure = (in[t] ^ may[t]) & w;
-            near[i * (size_t)n + t] = (in[t] & w) | (unsure == 0 ? 0 : within(s, page, most2[t], unsure));
+        inside[i] = in;
+        want &= in;
+        if (_mm256_movemask_ps(_mm256_cmp_ps(nearest, error, _CMP_LE_OQ)) != 0) { /* too near for floats */
+            due = due_of(&s, r, page, want);
+            n = put_page(&c, due, &rows, before, flat, extra);
         }
+        due &= want;
+        late[i] = (late[i] | want) & ~due;
+        left |= want & ~due;
     }
+    out->n = n;
+    return left != 0;
 }
 
-TARGET static void avx2_near(const struct aoi__sieve *s, const double *most2, uint32_t n, const uint64_t *want, uint64_t *near)
+TARGET static bool avx2_tiers(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
+                              struct aoi_rows *rows)
 {
-    bool exact = true; /* the center is a place that floats can hold, and no distance is too large for them */
-    for (uint32_t a = 0; a < 3; a++) exact &= (double)(float)s->center[a] == s->center[a];
-    for (uint32_t t = 0; t < n; t++) exact &= most2[t] < 1e30;
-    if (!exact)
-        plain_near(s, most2, n, want, near);
-    else if (s->dims == 3)
-        avx2_rings(s, most2, n, want, near, false);
-    else if (n == 2)
-        avx2_rings(s, most2, 2, want, near, true); /* the usual numbers, for which the loops are unrolled */
-    else if (n == 1)
-        avx2_rings(s, most2, 1, want, near, true);
-    else
-        avx2_rings(s, most2, n, want, near, true);
+    if (!r->nested || (r->tiers->n > 0 && !(r->most2[r->tiers->n - 1] < 1e30))) return plain_tiers(s, r, told, late, inside, rows);
+    if (s->dims == 2 && !s->extra) return tiered_pages(s, r, told, late, inside, rows, true, false);
+    return tiered_pages(s, r, told, late, inside, rows, s->dims == 2, s->extra);
 }
 
-static const struct aoi__kernels avx2 = {.box = avx2_box, .box_rows = avx2_box_rows, .sphere = avx2_sphere, .near = avx2_near, .rows = avx2_rows};
+static const struct aoi__kernels avx2 = {.box = avx2_box, .box_rows = avx2_box_rows, .sphere = avx2_sphere, .tiers = avx2_tiers, .rows = avx2_rows};
 #endif
 
 const struct aoi__kernels *aoi__kernels_pick(void)
@@ -299,5 +342,5 @@ const struct aoi__kernels *aoi__kernels_pick(void)
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi")) return &avx2;
 #endif
-    return &plain;
+    return &aoi__kernels_plain;
 }

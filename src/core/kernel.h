@@ -16,10 +16,27 @@ struct aoi__sieve {
     uint32_t dims;
     bool extra;         /* rows have that column */
     uint32_t mask;      /* layers */
+    bool any_layer;     /* no page is left out for its layers */
     uint64_t window;    /* of the directory */
     float lo[3], hi[3]; /* box */
     double center[3];   /* sphere, tiers */
     double radius;      /* sphere */
+};
+
+/* Whether flush number + id is a multiple of the period. */
+static inline bool aoi__is_due(uint64_t flush, uint64_t id, uint64_t period)
+{
+    return (flush % period + id % period) % period == 0;
+}
+
+/* Tiers around the sieve's center. */
+struct aoi__rings {
+    const struct aoi_tiers *tiers;
+    const double *most2; /* their distances, squared */
+    uint64_t flush;
+    bool nested; /* each period divides the next: whose turn it is in a tier, is so in the nearer ones. Only then: */
+    const float *
+        reach; /* by number of page and place: up to which squared distance it is their turn; rounded. INFINITY: whatever it is; less than 0: nowhere */
 };
 
 /* Masks of places: bit k of the i-th is about place k of page i. Rows are appended; columns need room for AOI__LANES more than are written. */
@@ -30,13 +47,15 @@ struct aoi__kernels {
     void (*box_rows)(const struct aoi__sieve *s, const uint64_t *told, uint64_t *inside, struct aoi_rows *rows);
     /* Which lie in the sphere, by its exact rule, of those that inside holds before. */
     void (*sphere)(const struct aoi__sieve *s, uint64_t *inside);
-    /* Which of those that `want` holds are at most so far from the center, in doubles: near[i * n + k] for the k-th of n squared distances. */
-    void (*near)(const struct aoi__sieve *s, const double *distance2, uint32_t n, const uint64_t *want, uint64_t *near);
+    /* Likewise by tiers: of what is told, in the box, and moved or late, what is due becomes rows and is late no more; the other is late. Whether any is. */
+    bool (*tiers)(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
+                  struct aoi_rows *rows);
     /* The rows of those that `want` holds. */
     void (*rows)(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *rows);
 };
 
-/* The fastest that this processor can run. */
+/* The fastest that this processor can run; and those that every one can. */
 const struct aoi__kernels *aoi__kernels_pick(void);
+extern const struct aoi__kernels aoi__kernels_plain;
 
 #endif

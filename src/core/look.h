@@ -2,6 +2,7 @@
 #ifndef AOI_CORE_LOOK_H
 #define AOI_CORE_LOOK_H
 
+#include "core/kernel.h"
 #include "core/rank.h"
 #include "core/space.h"
 
@@ -15,9 +16,7 @@ struct aoi__scratch {
     /* of a cover: told and no longer seen; come into the margin; kept with another state; of those, who had no room */
     aoi__slots gone, perhaps, restated, owed;
     ARRAY(uint64_t) mask[2]; /* by page of a cover */
-    ARRAY(uint64_t) near;    /* by page of a cover and tier */
-    ARRAY(uint64_t) phase;   /* by page and tier: whose turn it is; of the flush that stands in */
-    ARRAY(uint64_t) phase_window;
+    ARRAY(float) reach;      /* by page and place: kernel.h */
     struct aoi__glance *glance;
     ARRAY(uint64_t) since; /* the next aoi__player.since */
     ARRAY(uint64_t) leave_id, payload_id, layers_id, message_from;
@@ -37,6 +36,7 @@ struct aoi__look {
     bool covered;                  /* the view is a cover, and a list of what is in no page under it */
     const struct aoi_tiers *tiers; /* NULL: everything at every flush */
     bool even_periods;             /* all periods are powers of two */
+    bool nested_tiers;             /* each period divides the next */
     double tier2[AOI_TIERS_MAX];   /* the tiers' distances, squared */
     bool inline_updates;           /* the update columns are written while sorting: no rule can drop or delay what is kept */
     bool one_anchor;               /* the player has one unit, or else only a viewport: distances are to */
@@ -68,6 +68,12 @@ static inline uint32_t aoi__own_or(uint32_t own, uint32_t common)
     return own != 0 ? own : common;
 }
 
+/* Whether flush number + id is a multiple of the period, which is one of the tiers'. */
+static inline bool aoi__look_turn(const struct aoi__look *k, uint64_t id, uint64_t period)
+{
+    return k->even_periods ? ((k->info->flush + id) & (period - 1)) == 0 : aoi__is_due(k->info->flush, id, period);
+}
+
 /* The first half of that: the rules in force, and empty lists. */
 void aoi__look_begin(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach);
 
@@ -81,8 +87,6 @@ void aoi__look_tiers(struct aoi__look *k);
 void aoi__choose_enters(struct aoi__look *k);
 /* Looks, and leaves those in kept and come who are to be told. */
 void aoi__choose(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info);
-/* Whether flush number + id is a multiple of the period. */
-bool aoi__is_due(const struct aoi__look *k, uint64_t id, uint64_t period);
 /* Whether the entity's update is due at this flush. */
 bool aoi__look_due(const struct aoi__look *k, uint32_t slot);
 /* Squared distance to the nearest unit or the viewport's centre; INFINITY: there is neither. */

@@ -220,7 +220,7 @@ void aoi__watch_anchor(const struct aoi_space *space, const struct aoi__watch *w
 
 void aoi__look_anchor(struct aoi__look *k)
 {
-    uint32_t watch = aoi__only_watch(k->p);
+    uint32_t watch = k->covered ? k->p->cover.watch : aoi__only_watch(k->p);
     k->one_anchor = watch != AOI__NONE;
     if (k->one_anchor) aoi__watch_anchor(k->space, &k->space->watches.at[watch], k->anchor);
 }
@@ -231,7 +231,9 @@ void aoi__look_tiers(struct aoi__look *k)
     if ((t->n == 0 && t->beyond <= 1) || k->info->final) return;
     k->tiers = t;
     k->even_periods = (t->beyond & (t->beyond - 1)) == 0;
+    k->nested_tiers = true;
     for (uint32_t i = 0; i < t->n; i++) {
+        k->nested_tiers &= (i + 1 < t->n ? t->at[i + 1].period : t->beyond) % t->at[i].period == 0;
         k->even_periods &= (t->at[i].period & (t->at[i].period - 1)) == 0;
         k->tier2[i] = (double)t->at[i].distance * (double)t->at[i].distance;
     }

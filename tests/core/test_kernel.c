@@ -1,0 +1,191 @@
+/* test_kernel.c: what the fastest kernels of this processor find and write is what the plain ones do, also where a float is not sure.
+ *
+ * AOI_SEED=n replays a run: the seed is printed at the start.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/kernel.h"
+#include "core/space.h"
+#include "../random.h"
+
+#define PAGES 9
+#define ROUNDS 3000
+
+/* Pages made by hand, and what is asked of them. */
+struct rig {
+    struct random r;
+    struct aoi__blocks dir;
+    struct aoi__page page[PAGES];
+    struct aoi__sieve sieve;
+    struct aoi__rings rings;
+    struct aoi_tiers tiers;
+    double most2[AOI_TIERS_MAX];
+    float reach[PAGES * AOI__PAGE];
+    uint32_t number[PAGES];
+    uint64_t told[PAGES], late[PAGES];
+};
+
+/* What came out of a kernel. */
+struct found {
+    uint64_t inside[PAGES], late[PAGES];
+    bool left;
+    struct aoi_rows rows;
+};
+
+/* 0 .. 1 */
+static double unit(struct rig *g)
+{
+    return (double)(random_u64(&g->r) >> 11) / 9007199254740992.0;
+}
+
+/* Whole halves around the origin, so that much lies just on a rim; or anywhere, where squares are rounded. */
+static float coordinate(struct rig *g, float origin, bool halves)
+{
+    return origin + (halves ? (float)random_below(&g->r, 80) / 2 - 20 : (float)(unit(g) * 40 - 20));
+}
+
+static uint64_t some(struct rig *g)
+{
+    return random_u64(&g->r) & random_u64(&g->r);
+}
+
+static void make_page(struct rig *g, uint32_t p, const float origin[3], bool halves)
+{
+    struct aoi__page *page = &g->page[p];
+    uint32_t dims = g->sieve.dims;
+    page->cap = (uint8_t)(8 * (1 + random_below(&g->r, 8)));
+    page->n = (uint8_t)random_below(&g->r, page->cap + 1u);
+    page->x = mem_zalloc(page->cap * (dims * sizeof(float) + sizeof(uint64_t) + 2 * sizeof(uint32_t)));
+    page->used = (random_u64(&g->r) | some(g)) & (page->n == 64 ? UINT64_MAX : ((uint64_t)1 << page->n) - 1);
+    page->moved = some(g) | some(g);
+    page->window = random_below(&g->r, 4) == 0 ? 6 : 7;
+    page->any = 7;
+    page->all = random_below(&g->r, 4) == 0 ? 4 : 3;
+    for (uint32_t k = 0; k < page->cap; k++) {
+        bool is = page->used >> k & 1;
+        for (uint32_t a = 0; a < dims; a++) page->x[a * page->cap + k] = is ? coordinate(g, origin[a], halves) : NAN;
+        aoi__page_ids(page, dims)[k] = random_u64(&g->r);
+        aoi__page_extra(page, dims)[k] = (uint32_t)random_u64(&g->r);
+    }
+    for (uint32_t a = 0; a < dims; a++) page->at[a] = (int32_t)random_below(&g->r, 8) - 4;
+    g->told[p] = page->used & random_u64(&g->r);
+    g->late[p] = g->told[p] & some(g);
+}
+
+/* Three tiers at most, of which each period divides the next unless they are not nested. */
+static void make_tiers(struct rig *g, bool halves)
+{
+    uint32_t period = 1 + (uint32_t)random_below(&g->r, 2);
+    g->tiers.n = (uint32_t)random_below(&g->r, 4);
+    g->rings = (struct aoi__rings){.tiers = &g->tiers, .most2 = g->most2, .flush = random_below(&g->r, 100), .reach = g->reach};
+    g->rings.nested = random_below(&g->r, 5) != 0;
+    float distance = 0;
+    for (uint32_t t = 0; t < g->tiers.n; t++) {
+        distance += halves ? 1 + (float)random_below(&g->r, 10) : (float)unit(g) * 10;
+        g->tiers.at[t].distance = distance;
+        g->tiers.at[t].period = period;
+        g->most2[t] = (double)distance * (double)distance;
+        period = g->rings.nested ? period * (1 + (uint32_t)random_below(&g->r, 3)) : 1 + (uint32_t)random_below(&g->r, 5);
+    }
+    g->tiers.beyond = period;
+    for (uint32_t i = 0; i < PAGES * AOI__PAGE; i++) {
+        const struct aoi__page *page = &g->page[i / AOI__PAGE];
+        if (i % AOI__PAGE >= page->cap) continue;
+        uint64_t id = aoi__page_ids(page, g->sieve.dims)[i % AOI__PAGE];
+        g->reach[i] = -FLT_MAX;
+        for (uint32_t t = 0; t < g->tiers.n; t++)
+            if (aoi__is_due(g->rings.flush, id, g->tiers.at[t].period)) g->reach[i] = (float)g->most2[t];
+        if (aoi__is_due(g->rings.flush, id, g->tiers.beyond)) g->reach[i] = INFINITY;
+    }
+}
+
+static void make(struct rig *g)
+{
+    bool halves = random_below(&g->r, 2) == 0;
+    float far = random_below(&g->r, 3) == 0 ? 16000000 : random_below(&g->r, 2) == 0 ? 1000 : 0, origin[3] = {far, -far, far / 2};
+    g->sieve = (struct aoi__sieve){.pool = g->page, .page = g->number, .n = PAGES, .mask = 1 + (uint32_t)random_below(&g->r, 4), .window = 7};
+    g->sieve.dims = 2 + (uint32_t)random_below(&g->r, 2);
+    g->sieve.extra = random_below(&g->r, 2) == 0;
+    g->sieve.any_layer = random_below(&g->r, 4) == 0;
+    g->sieve.radius = halves ? (double)random_below(&g->r, 20) : unit(g) * 20;
+    for (uint32_t a = 0; a < 3; a++) {
+        float at = coordinate(g, origin[a], halves), half = (float)random_below(&g->r, 20);
+        g->sieve.lo[a] = at - half;
+        g->sieve.hi[a] = at + half;
+        g->sieve.center[a] = random_below(&g->r, 3) == 0 ? (double)at + unit(g) : (double)at; /* of a viewport it need not be a float */
+    }
+    for (uint32_t p = 0; p < PAGES; p++) {
+        make_page(g, p, origin, halves);
+        g->number[p] = p;
+    }
+    make_tiers(g, halves);
+}
+
+static void same_rows(const struct rig *g, const struct aoi_rows *a, const struct aoi_rows *b)
+{
+    assert_int_equal(a->n, b->n);
+    if (a->n == 0) return;
+    assert_memory_equal(a->id, b->id, a->n * sizeof *a->id);
+    assert_memory_equal(a->x, b->x, a->n * sizeof *a->x);
+    assert_memory_equal(a->y, b->y, a->n * sizeof *a->y);
+    if (g->sieve.dims == 3) assert_memory_equal(a->z, b->z, a->n * sizeof *a->z);
+    if (g->sieve.extra) assert_memory_equal(a->extra, b->extra, a->n * sizeof *a->extra);
+}
+
+/* Every kernel in turn, each from the same start. */
+static void run(const struct rig *g, const struct aoi__kernels *k, int which, struct found *out)
+{
+    memset(out->inside, 0, sizeof out->inside);
+    memcpy(out->late, g->late, sizeof out->late);
+    out->rows.n = 0;
+    out->left = false;
+    for (uint32_t p = 0; p < PAGES && which == 2; p++) out->inside[p] = g->page[p].used;
+    switch (which) {
+    case 0: k->box(&g->sieve, out->inside); break;
+    case 1: k->box_rows(&g->sieve, g->told, out->inside, &out->rows); break;
+    case 2: k->sphere(&g->sieve, out->inside); break;
+    case 3: k->rows(&g->sieve, g->told, &out->rows); break;
+    default: out->left = k->tiers(&g->sieve, &g->rings, g->told, out->late, out->inside, &out->rows); break;
+    }
+}
+
+static void the_fastest_kernels_do_what_the_plain_ones_do(void **state)
+{
+    (void)state;
+    struct rig *g = mem_zalloc(sizeof *g);
+    struct found plain = {0}, fast = {0};
+    uint64_t rows = 0, late = 0;
+    g->r = random_start("kernels");
+    aoi__rows_reserve(&plain.rows, PAGES * AOI__PAGE + 2 * AOI__LANES);
+    aoi__rows_reserve(&fast.rows, PAGES * AOI__PAGE + 2 * AOI__LANES);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        make(g);
+        for (int which = 0; which < 5; which++) {
+            run(g, &aoi__kernels_plain, which, &plain);
+            run(g, aoi__kernels_pick(), which, &fast);
+            assert_memory_equal(plain.inside, fast.inside, sizeof plain.inside);
+            assert_memory_equal(plain.late, fast.late, sizeof plain.late);
+            assert_int_equal(plain.left, fast.left);
+            same_rows(g, &plain.rows, &fast.rows);
+            rows += plain.rows.n;
+            late += plain.left;
+        }
+        for (uint32_t p = 0; p < PAGES; p++) free(g->page[p].x);
+    }
+    assert_true(rows > ROUNDS && late > 100); /* it was not all empty */
+    aoi_rows_clear(&plain.rows);
+    aoi_rows_clear(&fast.rows);
+    free(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_fastest_kernels_do_what_the_plain_ones_do)};
+    return cmocka_run_group_tests_name("kernel", tests, NULL, NULL);
+}
