@@ -76,7 +76,7 @@ struct aoi_settings {
     struct aoi_tiers tiers;
 };
 #define AOI_MAX_VIEW 65536
-#define AOI_PLAYERS_MAX 16777215 /* in a space, whatever max_players says */
+#define AOI_PLAYERS_MAX 8388607 /* in a space, whatever max_players says */
 
 /* Over a limit is AOI_ELIMIT (max_radius: AOI_EINVAL), and nothing is lost. */
 struct aoi_limits {

@@ -340,6 +340,7 @@ static uint32_t page_new(struct aoi__blocks *dir, uint32_t b, uint32_t bit)
         p = dir->free_pages.at[--dir->free_pages.n];
     else
         array_add(&dir->page);
+    CHECK(p < AOI__NOWHERE);
     struct aoi__block *block = &dir->block.at[b];
     uint32_t *first = &block->cells.at[block->rank[bit]];
     dir->page.at[p] = (struct aoi__page){.block = b, .bit = (uint8_t)bit, .all = UINT32_MAX, .next = *first};

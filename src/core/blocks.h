@@ -138,10 +138,10 @@ static inline struct aoi__page *aoi__page_touch(struct aoi__blocks *dir, uint32_
     return p;
 }
 
-/* Where an entity stands; page AOI__NONE: not here. */
+/* Where an entity stands; page AOI__NOWHERE: not here. */
 static inline struct aoi__home aoi__home_of(const struct aoi__blocks *dir, uint32_t slot)
 {
-    return slot < dir->home.n ? dir->home.at[slot] : (struct aoi__home){.page = UINT32_MAX};
+    return slot < dir->home.n ? dir->home.at[slot] : (struct aoi__home){.page = AOI__NOWHERE};
 }
 
 static inline uint64_t *aoi__page_ids(const struct aoi__page *page, uint32_t dims)

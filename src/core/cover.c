@@ -166,7 +166,7 @@ void aoi__cover_begin(struct aoi_space *space, struct aoi__player *p)
         uint32_t slot = p->told.at[i] & AOI__TOLD_SLOT;
         if (!aoi__cover_takes(space, watch, slot)) continue;
         struct aoi__home home = aoi__home_of(dir, slot);
-        if (p->told.at[i] & AOI__OWED || home.page == AOI__NONE || found_at(dir, pages->at, pages->n, home.page) == AOI__NONE) return;
+        if (p->told.at[i] & AOI__OWED || home.page == AOI__NOWHERE || found_at(dir, pages->at, pages->n, home.page) == AOI__NONE) return;
     }
     bool first = c->told == NULL; /* a view that was a cover before keeps both its buffers: it may be one by turns */
     reserve(c, pages->n + 1, false);
@@ -242,7 +242,7 @@ struct cover_look {
 /* Where the unit stands, which never sees itself. */
 static struct aoi__home own_home(const struct aoi__blocks *dir, const struct aoi__watch *w)
 {
-    return w->slot == AOI__NONE ? (struct aoi__home){.page = AOI__NONE} : aoi__home_of(dir, w->slot);
+    return w->slot == AOI__NONE ? (struct aoi__home){.page = AOI__NOWHERE} : aoi__home_of(dir, w->slot);
 }
 
 static uint64_t changed(const struct cover_look *l, const struct aoi__page *page, uint64_t which)

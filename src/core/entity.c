@@ -55,14 +55,16 @@ static void slot_free(struct aoi_space *space, uint32_t slot)
 static struct aoi__rare *rare_of(struct aoi_space *space, uint32_t slot)
 {
     struct aoi__cold *c = &space->cold[slot];
-    if (c->rare == AOI__NONE) {
-        c->rare = space->free_rare.n > 0 ? space->free_rare.at[--space->free_rare.n] : space->rare.n++;
+    uint32_t *rare = c->flags & AOI__TOUCHED ? &space->touched.at[c->rare].rare : &c->rare;
+    if (*rare == AOI__NONE) {
+        *rare = space->free_rare.n > 0 ? space->free_rare.at[--space->free_rare.n] : space->rare.n++;
         array_reserve(&space->rare, space->rare.n);
-        space->rare.at[c->rare] = aoi__plain;
+        space->rare.at[*rare] = aoi__plain;
     }
-    return &space->rare.at[c->rare];
+    return &space->rare.at[*rare];
 }
 
+/* Not of a touched one. */
 static void rare_free(struct aoi_space *space, uint32_t slot)
 {
     struct aoi__cold *c = &space->cold[slot];
@@ -93,7 +95,7 @@ void aoi__slot_untold(struct aoi_space *space, uint32_t slot)
 
 uint32_t aoi__entity_slot(const struct aoi_space *space, uint64_t id)
 {
-    return aoi__ids_get(&space->ids, space->hot, id);
+    return aoi__ids_get(space, id);
 }
 
 /* Whether the owner may change what was found under an id; slot AOI__NONE: nothing was. */
@@ -181,12 +183,17 @@ static uint32_t take_moving(struct aoi_space *space, uint32_t *from, uint32_t sl
 static struct aoi__touched *record(struct aoi_space *space, uint32_t slot, const float pos[3], uint32_t extra)
 {
     struct aoi__cold *c = &space->cold[slot];
-    if (c->touched != 0) return &space->touched.at[c->touched - 1];
+    if (c->flags & AOI__TOUCHED) return &space->touched.at[c->rare];
     if (space->player_n == 0) return NULL;
     struct aoi__touched *t = array_add(&space->touched);
-    c->touched = space->touched.n;
-    *t = (struct aoi__touched){
-        .slot = slot, .pos = {pos[0], pos[1], pos[2]}, .appeal = aoi__rare(space, slot)->appeal, .extra = extra, .layers = space->hot[slot].layers};
+    *t = (struct aoi__touched){.slot = slot,
+                               .rare = c->rare,
+                               .pos = {pos[0], pos[1], pos[2]},
+                               .appeal = aoi__rare(space, slot)->appeal,
+                               .extra = extra,
+                               .layers = space->hot[slot].layers};
+    c->flags |= AOI__TOUCHED;
+    c->rare = space->touched.n - 1;
     return t;
 }
 
@@ -224,23 +231,28 @@ static struct aoi__touched *touch(struct aoi_space *space, uint32_t slot)
     return record(space, slot, space->hot[slot].pos, space->hot[slot].extra);
 }
 
+static void forget(struct aoi_space *space, struct aoi__touched *t)
+{
+    struct aoi__cold *c = &space->cold[t->slot];
+    c->flags &= ~(uint32_t)AOI__TOUCHED;
+    c->rare = t->rare;
+    if (t->payload_replaced) aoi__blob_free(space, t->payload);
+}
+
 static void untouch(struct aoi_space *space, uint32_t slot)
 {
-    uint32_t at = space->cold[slot].touched;
-    if (at == 0) return;
-    if (space->touched.at[at - 1].payload_replaced) aoi__blob_free(space, space->touched.at[at - 1].payload);
-    array_swap_remove(&space->touched, at - 1);
-    if (at - 1 < space->touched.n) space->cold[space->touched.at[at - 1].slot].touched = at;
-    space->cold[slot].touched = 0;
+    struct aoi__cold *c = &space->cold[slot];
+    if (!(c->flags & AOI__TOUCHED)) return;
+    uint32_t at = c->rare;
+    struct aoi__touched *t = &space->touched.at[at];
+    forget(space, t);
+    array_swap_remove(&space->touched, at);
+    if (at < space->touched.n) space->cold[t->slot].rare = at;
 }
 
 void aoi__forget_touched(struct aoi_space *space)
 {
-    for (uint32_t i = 0; i < space->touched.n; i++) {
-        struct aoi__touched *t = &space->touched.at[i];
-        space->cold[t->slot].touched = 0;
-        if (t->payload_replaced) aoi__blob_free(space, t->payload);
-    }
+    for (uint32_t i = 0; i < space->touched.n; i++) forget(space, &space->touched.at[i]);
     space->touched.n = 0;
 }
 
@@ -313,7 +325,7 @@ static uint32_t part_moved(struct aoi_space *space, uint32_t *slot, uint32_t n)
 {
     uint32_t merely = 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (space->touched.n > 0 && space->cold[slot[i]].touched != 0)
+        if (space->touched.n > 0 && space->cold[slot[i]].flags & AOI__TOUCHED)
             follow(space, slot[i]);
         else
             slot[merely++] = slot[i];
@@ -475,7 +487,7 @@ static void add_new(struct aoi_space *space, aoi_owner owner, const struct aoi_e
             .payload = aoi__blob_new(space, e->payload, e->payload_len), .appeal = e->appeal, .priority = e->priority};
     space->own[slot] = (struct aoi__own){.owner = owner, .watch = AOI__NONE};
     owner_link(space, slot);
-    aoi__ids_put(&space->ids, space->hot, slot);
+    aoi__ids_put(space, slot);
     space->entity_n++;
     space->priority_n += e->priority != 0;
     if (idmap_get(&space->shown_map, e->id) != IDMAP_NONE) space->cold[slot].flags |= AOI__SHOWN;
@@ -596,7 +608,7 @@ void aoi__entity_remove(struct aoi_space *space, uint32_t slot)
     struct aoi__cold *c = &space->cold[slot];
     sync(space, slot);
     if (space->own[slot].watch != AOI__NONE) aoi__unit_gone(space, space->own[slot].watch);
-    const struct aoi__touched *t = c->touched != 0 ? &space->touched.at[c->touched - 1] : NULL;
+    const struct aoi__touched *t = c->flags & AOI__TOUCHED ? &space->touched.at[c->rare] : NULL;
     if (t != NULL)
         notify(space, slot, t->pos, t->appeal, space->hot[slot].layers | t->layers, 0);
     else
@@ -605,10 +617,10 @@ void aoi__entity_remove(struct aoi_space *space, uint32_t slot)
     if (c->flags & AOI__RELEASED) idmap_remove(&space->released, space->hot[slot].id);
     displace(space, slot);
     space->priority_n -= aoi__rare(space, slot)->priority != 0;
-    c->flags = 0;
     untouch(space, slot);
+    c->flags = 0;
     owner_unlink(space, slot);
-    aoi__ids_remove(&space->ids, space->hot, slot);
+    aoi__ids_remove(space, slot);
     rare_free(space, slot);
     space->alive[slot >> 5] &= ~(1u << (slot & 31));
     space->entity_n--;

@@ -114,7 +114,7 @@ static void grid_insert(struct aoi_space *space, uint32_t slot)
     int32_t cell[3];
     cell_at(g, space->hot[slot].pos, cell);
     array_reserve(&g->dir.home, (size_t)slot + 1);
-    while (g->dir.home.n <= slot) g->dir.home.at[g->dir.home.n++].page = AOI__NONE;
+    while (g->dir.home.n <= slot) g->dir.home.at[g->dir.home.n++].page = AOI__NOWHERE;
     put(space, slot, cell);
 }
 
@@ -131,7 +131,7 @@ static void grid_erase(struct aoi_space *space, uint32_t slot)
 {
     struct grid *g = grid_of(space);
     uint32_t block = take(g, slot);
-    g->dir.home.at[slot].page = AOI__NONE;
+    g->dir.home.at[slot].page = AOI__NOWHERE;
     aoi__block_drop(&g->dir, block);
 }
 

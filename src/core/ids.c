@@ -41,10 +41,11 @@ static uint32_t find(const struct aoi__ids *ids, const struct aoi__hot *hot, uin
     return i;
 }
 
-uint32_t aoi__ids_get(const struct aoi__ids *ids, const struct aoi__hot *hot, uint64_t id)
+uint32_t aoi__ids_get(const struct aoi_space *space, uint64_t id)
 {
+    const struct aoi__ids *ids = &space->ids;
     if (ids->mask == 0) return AOI__NONE;
-    uint32_t word = ids->word[find(ids, hot, id)];
+    uint32_t word = ids->word[find(ids, space->hot, id)];
     return word == FREE ? AOI__NONE : word & ids->slot_mask;
 }
 
@@ -71,31 +72,34 @@ static void put(struct aoi__ids *ids, uint64_t id, uint32_t slot)
     ids->word[i] = slot | tag_of(ids, hash);
 }
 
-static void resize(struct aoi__ids *ids, const struct aoi__hot *hot, uint32_t cap, uint32_t slot_mask)
+/* All anew, from who is alive, but for one: so the old words need not be kept meanwhile. */
+static void resize(struct aoi_space *space, uint32_t cap, uint32_t slot_mask, uint32_t except)
 {
-    struct aoi__ids old = *ids;
-    ids->word = mem_alloc(cap * sizeof *ids->word);
+    struct aoi__ids *ids = &space->ids;
+    ids->word = mem_realloc(ids->word, cap * sizeof *ids->word);
     memset(ids->word, 0xFF, cap * sizeof *ids->word); /* FREE */
     ids->mask = cap - 1;
     ids->slot_mask = slot_mask;
     ids->salt = idmap_hash((uint64_t)(uintptr_t)ids->word);
-    for (uint32_t i = 0; old.mask != 0 && i <= old.mask; i++)
-        if (old.word[i] != FREE) put(ids, hot[old.word[i] & old.slot_mask].id, old.word[i] & old.slot_mask);
-    free(old.word);
+    for (uint32_t s = 0; s < space->slot_n; s++)
+        if (aoi__alive(space, s) && s != except) put(ids, space->hot[s].id, s);
 }
 
-void aoi__ids_put(struct aoi__ids *ids, const struct aoi__hot *hot, uint32_t slot)
+void aoi__ids_put(struct aoi_space *space, uint32_t slot)
 {
+    struct aoi__ids *ids = &space->ids;
     uint32_t cap = ids->mask == 0 ? 16 : ids->mask + 1, slot_mask = ids->slot_mask | 15;
     if ((uint64_t)(ids->n + 1) * 4 > (uint64_t)cap * 3) cap *= 2;
     while (slot >= slot_mask) slot_mask = slot_mask * 2 + 1; /* never all its bits, which FREE has */
-    if (cap != ids->mask + 1 || slot_mask != ids->slot_mask) resize(ids, hot, cap, slot_mask);
-    put(ids, hot[slot].id, slot);
+    if (cap != ids->mask + 1 || slot_mask != ids->slot_mask) resize(space, cap, slot_mask, slot);
+    put(ids, space->hot[slot].id, slot);
     ids->n++;
 }
 
-void aoi__ids_remove(struct aoi__ids *ids, const struct aoi__hot *hot, uint32_t slot)
+void aoi__ids_remove(struct aoi_space *space, uint32_t slot)
 {
+    struct aoi__ids *ids = &space->ids;
+    const struct aoi__hot *hot = space->hot;
     uint32_t i = find(ids, hot, hot[slot].id);
     CHECK(ids->word[i] != FREE && (ids->word[i] & ids->slot_mask) == slot);
     ids->n--;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct aoi__hot;
+struct aoi_space;
 
 /* Open addressing, linear probing, backward-shift deletion, as in base/idmap.h. A word is a slot in its low bits and, in the others, as much of the id's hash as there is room
  * for: so that what is looked at in hot is nearly always what was looked for. */
@@ -18,13 +18,13 @@ struct aoi__ids {
 
 void aoi__ids_clear(struct aoi__ids *ids); /* frees; a zeroed struct is an empty map */
 /* The slot with that id, or UINT32_MAX. */
-uint32_t aoi__ids_get(const struct aoi__ids *ids, const struct aoi__hot *hot, uint64_t id);
+uint32_t aoi__ids_get(const struct aoi_space *space, uint64_t id);
 #define AOI__GUESSES 32 /* at once */
 /* For each of so many ids at most UINT32_MAX, if no slot has it, or a slot that probably has it: to be compared with hot, which is not read here, so that it can be fetched. */
 void aoi__ids_guess(const struct aoi__ids *ids, const uint64_t *id, size_t n, uint32_t *slot);
-/* The id is not there yet; hot[slot].id is the id already. */
-void aoi__ids_put(struct aoi__ids *ids, const struct aoi__hot *hot, uint32_t slot);
-void aoi__ids_remove(struct aoi__ids *ids, const struct aoi__hot *hot, uint32_t slot); /* while hot[slot].id is still its id */
+/* What becomes alive: hot holds its id already. */
+void aoi__ids_put(struct aoi_space *space, uint32_t slot);
+void aoi__ids_remove(struct aoi_space *space, uint32_t slot); /* while it still is */
 size_t aoi__ids_bytes(const struct aoi__ids *ids);
 
 #endif

@@ -17,9 +17,10 @@ typedef ARRAY(uint32_t) aoi__slots;
 
 /* Where an entity stands in a page. */
 struct aoi__home {
-    uint32_t page; /* AOI__NONE: nowhere */
-    uint32_t place;
+    uint32_t page : 26; /* AOI__NOWHERE: in none */
+    uint32_t place : 6;
 };
+#define AOI__NOWHERE ((1u << 26) - 1)
 
 /* What of an entity has changed, beside coming or going. */
 enum { AOI__MOVED = 1, AOI__STATE = 2 }; /* position or extra; layers or payload */

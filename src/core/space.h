@@ -36,16 +36,16 @@ enum {
     AOI__REPORT = 16,        /* report_observed */
     AOI__OBSERVED = 32,      /* its owner was told that it is observed */
     AOI__OBSERVE_CHECK = 64, /* in space->observe_check */
+    AOI__TOUCHED = 256,      /* in space->touched */
     AOI__RESTATE = 128       /* its owner is to be told whether it is observed, whatever it was told */
 };
 
 struct aoi__cold {
-    float radius;                    /* 0 for what sees nothing */
-    uint32_t rare;                   /* its place in space->rare; AOI__NONE: as aoi__plain */
+    float radius;  /* 0 for what sees nothing */
+    uint32_t rare; /* its place in space->rare; AOI__NONE: as aoi__plain. Of a touched one, its place in space->touched, which keeps that */
     uint32_t owner_prev, owner_next; /* list of the owner's entities in this space; AOI__NONE ends */
-    uint32_t touched;                /* 1 + its place in space->touched; 0: not touched since the last flush */
-    uint32_t flags : 8;
-    uint32_t told : 24; /* how many views hold it: its slot is not reused before this is 0 */
+    uint32_t flags : 9;
+    uint32_t told : 23; /* how many views hold it: its slot is not reused before this is 0 */
 };
 
 /* What most entities do not have, so that they need not have room for it. */
@@ -66,6 +66,7 @@ struct aoi__own {
 /* An entity that was changed since the last flush, and what it was then: there and back again is no change. */
 struct aoi__touched {
     uint32_t slot;
+    uint32_t rare; /* what aoi__cold.rare was */
     float pos[3];
     float appeal;
     uint32_t extra;
@@ -282,7 +283,8 @@ static inline bool aoi__alive(const struct aoi_space *space, uint32_t slot)
 
 static inline const struct aoi__rare *aoi__rare(const struct aoi_space *space, uint32_t slot)
 {
-    uint32_t rare = space->cold[slot].rare;
+    const struct aoi__cold *c = &space->cold[slot];
+    uint32_t rare = c->flags & AOI__TOUCHED ? space->touched.at[c->rare].rare : c->rare;
     return rare == AOI__NONE ? &aoi__plain : &space->rare.at[rare];
 }
 

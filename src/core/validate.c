@@ -11,7 +11,7 @@ static void validate_entity(const struct aoi_space *space, uint32_t slot)
     const struct aoi__hot *h = &space->hot[slot];
     const struct aoi__cold *c = &space->cold[slot];
     const struct aoi__rare *r = aoi__rare(space, slot);
-    CHECK(aoi__ids_get(&space->ids, space->hot, h->id) == slot);
+    CHECK(aoi__ids_get(space, h->id) == slot);
     for (uint32_t a = 0; a < 3; a++) CHECK(isfinite(h->pos[a]) && aoi__clean(h->pos[a]) == h->pos[a] && fabsf(h->pos[a]) <= AOI_COORD_MAX);
     CHECK(space->dims == 3 || h->pos[2] == 0);
     CHECK(isfinite(c->radius) && c->radius >= 0 && (space->set.extra || h->extra == 0));
@@ -19,7 +19,7 @@ static void validate_entity(const struct aoi_space *space, uint32_t slot)
     CHECK(isfinite(r->appeal) && r->appeal >= 0 && (r->appeal > 0) == ((c->flags & AOI__LARGE) != 0));
     CHECK((idmap_get(&space->shown_map, h->id) != IDMAP_NONE) == ((c->flags & AOI__SHOWN) != 0));
     CHECK((idmap_get(&space->released, h->id) != IDMAP_NONE) == ((c->flags & AOI__RELEASED) != 0));
-    if (c->touched != 0) CHECK(c->touched <= space->touched.n && space->touched.at[c->touched - 1].slot == slot);
+    if (c->flags & AOI__TOUCHED) CHECK(c->rare < space->touched.n && space->touched.at[c->rare].slot == slot);
     uint32_t watch = space->own[slot].watch;
     if (watch != AOI__NONE) CHECK(space->watches.at[watch].slot == slot && space->watches.at[watch].viewers.n > 0);
     if (aoi__moving(space, slot)) CHECK(space->changed && r->appeal == 0 && space->some_move[slot >> 12] >> (slot >> 6 & 63) & 1);
@@ -33,11 +33,11 @@ static void validate_entities(const struct aoi_space *space)
         if (aoi__alive(space, s)) {
             validate_entity(space, s);
             priorities += aoi__rare(space, s)->priority != 0;
-            rare += space->cold[s].rare != AOI__NONE;
+            rare += aoi__rare(space, s) != &aoi__plain;
             moving += aoi__moving(space, s);
             alive++;
         } else {
-            CHECK(space->cold[s].rare == AOI__NONE && space->cold[s].touched == 0 && !aoi__moving(space, s));
+            CHECK(space->cold[s].rare == AOI__NONE && space->cold[s].flags == 0 && !aoi__moving(space, s));
             dead += space->cold[s].told > 0; /* a tombstone: some view still holds it */
         }
         CHECK(space->mark[s] <= space->mark_serial);
@@ -47,7 +47,8 @@ static void validate_entities(const struct aoi_space *space)
     CHECK(alive + dead + space->free_slots.n == space->slot_n);
     for (uint32_t i = 0; i < space->free_slots.n; i++)
         CHECK(!aoi__alive(space, space->free_slots.at[i]) && space->cold[space->free_slots.at[i]].told == 0);
-    for (uint32_t i = 0; i < space->touched.n; i++) CHECK(space->cold[space->touched.at[i].slot].touched == i + 1);
+    for (uint32_t i = 0; i < space->touched.n; i++)
+        CHECK(space->cold[space->touched.at[i].slot].flags & AOI__TOUCHED && space->cold[space->touched.at[i].slot].rare == i);
 }
 
 /* Returns the player's subscriptions and viewports. */
