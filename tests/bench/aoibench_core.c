@@ -56,6 +56,7 @@ void bench_build(struct crowd *c, struct result *out)
 {
     double t0 = crowd_seconds();
     crowd_insert(c);
+    out->inserted_rss_bytes = crowd_rss();
     double t1 = crowd_seconds();
     crowd_subscribe(c);
     out->insert_s = t1 - t0;
@@ -132,6 +133,7 @@ static void run_all(const struct options *o, struct result *out)
     }
     out->flushes = flushes;
     out->rss_bytes = crowd_rss();
+    out->bytes_per_pair = (double)(out->rss_bytes - out->inserted_rss_bytes) / (double)c.pairs_now;
     crowd_check_views(&c, 100);
     crowd_check_mirrors(&c);
     crowd_check_views(&c, 25);
@@ -236,6 +238,7 @@ static void report(const struct result *r)
         {"allocations", 0, (double)r->allocations, true},
         {"rss_bytes", 0, (double)r->rss_bytes, true},
         {"bytes_per_entity", 1, r->bytes_per_entity, r->bytes_per_entity > 0},
+        {"bytes_per_pair", 2, r->bytes_per_pair, r->bytes_per_pair > 0},
         {"ns_per_flush_one_moving", 0, r->one_s * 1e9, r->all_s > 0},
         {"ns_per_flush_all_moving", 0, r->all_s * 1e9, r->all_s > 0},
         {"ratio", 6, ratio(r->one_s, r->all_s), r->all_s > 0},

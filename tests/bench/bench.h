@@ -35,8 +35,9 @@ struct result {
     uint64_t pairs, enters, leaves, updates, moves;
     double insert_s, subscribe_s, move_s, flush_s;
     uint64_t allocations; /* by the measured flushes */
-    uint64_t rss_bytes;
+    uint64_t inserted_rss_bytes, rss_bytes; /* when all entities were there and no players; in the end */
     double bytes_per_entity;                     /* MEM; 0: not measured */
+    double bytes_per_pair;                       /* of players and all that is for them, by the pairs in view; 0: not measured */
     double one_move_s, all_move_s, one_s, all_s; /* IDLE: a flush in which one or all moved, without and with the moves themselves */
     uint32_t told_most;                          /* CROWD: the largest view that was ever told; 0: not measured */
     double flush_median_s;                       /* 0: not measured */
