@@ -156,6 +156,20 @@ static void unrelease(struct aoi_space *space, aoi_owner owner)
     }
 }
 
+uint32_t aoi__space_owner_shed(struct aoi_space *space, aoi_owner owner, uint32_t most)
+{
+    uint32_t i = idmap_get(&space->owned_map, (uint64_t)owner + 1), n = 0;
+    if (i == IDMAP_NONE) return 0;
+    for (; n < most && space->owned.at[i].players != AOI__NONE; n++) aoi__player_close(space, space->owned.at[i].players, false);
+    for (; n < most && space->owned.at[i].entities != AOI__NONE; n++) aoi__entity_remove(space, space->owned.at[i].entities);
+    return n;
+}
+
+bool aoi_owner_in(const struct aoi_space *space, aoi_owner owner)
+{
+    return space->owner == owner || idmap_get(&space->owned_map, (uint64_t)owner + 1) != IDMAP_NONE;
+}
+
 void aoi__space_owner_end(struct aoi_space *space, aoi_owner owner, bool tell)
 {
     if (owner != 0) unrelease(space, owner);

@@ -393,6 +393,7 @@ bool aoi__away(const struct aoi_space *space, aoi_owner owner);
 bool aoi__may_take(const struct aoi_space *space, aoi_owner taker, aoi_owner owner);
 void aoi__space_owner_away(struct aoi_space *space, aoi_owner owner, bool away);
 /* Removes what the owner has here. */
+uint32_t aoi__space_owner_shed(struct aoi_space *space, aoi_owner owner, uint32_t most); /* how many it removed */
 void aoi__space_owner_end(struct aoi_space *space, aoi_owner owner, bool tell);
 
 /* settings.c */

@@ -119,6 +119,22 @@ static void owner_end_space(struct aoi_world *world, struct aoi_space *space, ao
     if (!space->set.persistent) CHECK(aoi_space_destroy(world, 0, true, space->id) == AOI_OK);
 }
 
+uint64_t aoi_owner_space(const struct aoi_world *world, aoi_owner owner, uint32_t i)
+{
+    uint32_t at = idmap_get(&world->presence_map, (uint64_t)owner + 1);
+    return at != IDMAP_NONE && i < world->presences.at[at].spaces.n ? world->presences.at[at].spaces.at[i] : 0;
+}
+
+bool aoi_owner_shed(struct aoi_world *world, aoi_owner owner, uint32_t most)
+{
+    uint64_t id;
+    for (uint32_t i = 0; most > 0 && (id = aoi_owner_space(world, owner, i)) != 0; i++) {
+        struct aoi_space *space = aoi_space_find(world, id);
+        if (space != NULL) most -= aoi__space_owner_shed(space, owner, most);
+    }
+    return most == 0;
+}
+
 void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell)
 {
     uint32_t i = idmap_remove(&world->presence_map, (uint64_t)owner + 1);

@@ -365,13 +365,12 @@ static void end_session(struct conn *conn)
     conn->closing_ms = uv_now(server->loop);
     buf_clear(&conn->in);
     if (standing == NULL) return;
-    dispatch_finish(&server->dispatch);
     if (conn->session.reason == CLOSE_BYE) standing->lease_ms = 0; /* while draining too: a daemon that goes on from here ends it at once */
     if (server->draining || standing->lease_ms > 0) {
+        dispatch_finish(&server->dispatch);
         sessions_leave(&server->sessions, standing, server->draining ? LEASE_FROZEN : now_ms(conn) + standing->lease_ms);
     } else {
-        sessions_end(&server->sessions, standing);
-        deliver_waiting(&server->deliver);
+        server_end_session(server, standing);
     }
 }
 

@@ -212,6 +212,7 @@ void dispatch_clear(struct dispatch *dispatch)
     aoi_rows_clear(&dispatch->rows);
     CHECK(dispatch->open.n == 0);
     array_clear(&dispatch->open);
+    array_clear(&dispatch->ending);
     array_clear(&dispatch->errors);
     array_clear(&dispatch->spaces);
     array_clear(&dispatch->counts);
@@ -221,7 +222,7 @@ bool dispatch_holds(const struct dispatch *dispatch, uint64_t id)
 {
     if (id == 0) return false;
     const struct aoi_space *space = flusher_any_open(dispatch->flusher) ? aoi_space_find(dispatch->world, id) : NULL;
-    return (space != NULL && flusher_open(space)) || dispatch_batch_holds(dispatch, id);
+    return (space != NULL && flusher_open(space)) || dispatch_batch_holds(dispatch, id) || dispatch_ending_holds(dispatch, id);
 }
 
 void dispatch_finish(struct dispatch *dispatch)

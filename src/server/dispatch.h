@@ -26,6 +26,7 @@ struct dispatch {
     bool draining;               /* commands are refused */
 
     ARRAY(struct batch *) open; /* batches that took too long for one turn */
+    ARRAY(aoi_owner) ending;    /* whose sessions have ended, and who own so much that it is not removed yet */
     uint64_t pause_ns;          /* when the batch that runs is to pause, by uv_hrtime(); 0: never. Set before each frame */
 
     /* what one frame needs, kept for the next */
@@ -42,7 +43,7 @@ void dispatch_clear(struct dispatch *dispatch);
 
 #define DISPATCH_AGAIN UINT64_MAX
 
-/* A frame about that space has to wait: a timed flush of it is open, or a batch in the middle. */
+/* A frame about that space has to wait: a timed flush of it is open, a batch in the middle, or somebody's end. */
 bool dispatch_holds(const struct dispatch *dispatch, uint64_t space);
 /* Ends all that is open, flushes and batches, without more pauses. To be called before an owner goes, comes back or ends, and before the daemon drains. */
 void dispatch_finish(struct dispatch *dispatch);
@@ -51,6 +52,12 @@ void dispatch_finish(struct dispatch *dispatch);
  * in the connection's next turn (DISPATCH_AGAIN; of a long batch a part may have been done), or when this space, which the frame is about, is not held any more. */
 uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, const void *bytes, size_t len);
 
+/* endings.c: a session ends. What it owned may go in slices, between which nobody comes near the spaces it was in, so that to everybody it goes at once. dispatch_end_some() goes on for a
+ * moment; true: there is more to do. */
+void dispatch_end(struct dispatch *dispatch, struct standing *standing);
+bool dispatch_end_some(struct dispatch *dispatch);
+void dispatch_end_all(struct dispatch *dispatch); /* before the daemon drains, and before a snapshot */
+bool dispatch_ending_holds(const struct dispatch *dispatch, uint64_t space);
 /* commands.c: a batch's commands, one by one; then its Ack, then closed deltas and Lost. false: it took too long, and goes on with dispatch_go_on(), before which nobody else
  * may come near its space: neither commands nor flushes, or they would show a part of it before its Ack. */
 bool dispatch_batch(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame);

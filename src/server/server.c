@@ -61,9 +61,7 @@ static void end_leases(struct server *server)
         if (standing == NULL || standing->session != NULL || server->clock_ms < standing->lease_end_ms) continue;
         log_info("lease_end", "session=%llu lease_ms=%u", (unsigned long long)standing->id, standing->lease_ms);
         server->metrics.leases_ended++;
-        dispatch_finish(&server->dispatch);
-        sessions_end(sessions, standing);
-        deliver_waiting(&server->deliver);
+        server_end_session(server, standing);
     }
 }
 
@@ -146,7 +144,15 @@ static void on_turn(uv_idle_t *idle)
     server->turn_began_ns = 0;
     serve(server, &server->light, 0);
     serve(server, &server->heavy, 1);
-    if (waiting(server) == 0) uv_idle_stop(idle);
+    bool ending = dispatch_end_some(&server->dispatch);
+    server_settle(server);
+    if (waiting(server) == 0 && !ending) uv_idle_stop(idle);
+}
+
+void server_end_session(struct server *server, struct standing *standing)
+{
+    dispatch_end(&server->dispatch, standing);
+    if (server->dispatch.ending.n > 0) uv_idle_start(&server->turn, on_turn);
 }
 
 void server_wait_turn(struct server *server, struct conn *conn, bool light)
@@ -374,6 +380,7 @@ void server_drain(struct server *server, const char *why)
 {
     log_info("drain", "why=%s connections=%u", why, server->conns.n);
     dispatch_finish(&server->dispatch);
+    dispatch_end_all(&server->dispatch);
     server->draining = server->dispatch.draining = true;
     close_listeners(server);
     snapshot_stop(&server->snapshot);

@@ -94,6 +94,8 @@ bool server_turn_over(struct server *server);
 /* How much is read of a connection now, and how little time it must have used lately to be a light one: less, the more of them wait. */
 unsigned server_read_bytes(const struct server *server);
 uint64_t server_light_ns(const struct server *server);
+/* A session ends, with all it owns. */
+void server_end_session(struct server *server, struct standing *standing);
 /* conn waits for its next turn, or does not any more. */
 void server_wait_turn(struct server *server, struct conn *conn, bool light);
 void server_forget_turn(struct server *server, const struct conn *conn);

@@ -137,7 +137,7 @@ void sessions_leave(struct sessions *sessions, struct standing *standing, uint64
     aoi_owner_away(sessions->world, standing->owner, true);
 }
 
-void sessions_end(struct sessions *sessions, struct standing *standing)
+aoi_owner sessions_part(struct sessions *sessions, struct standing *standing)
 {
     aoi_owner owner = standing->owner;
     if (standing->session == NULL)
@@ -148,8 +148,18 @@ void sessions_end(struct sessions *sessions, struct standing *standing)
     sessions->by_owner.at[owner - 1] = NULL;
     standing_free(standing);
     record_session(sessions->record, RECORDING_END, owner);
+    return owner;
+}
+
+void sessions_clean(struct sessions *sessions, aoi_owner owner)
+{
     aoi_owner_end(sessions->world, owner, false);
     *array_add(&sessions->free_owners) = owner;
+}
+
+void sessions_end(struct sessions *sessions, struct standing *standing)
+{
+    sessions_clean(sessions, sessions_part(sessions, standing));
 }
 
 /* Those that came in with a token of the same name; without tokens no two sessions count as having the same one. */

@@ -56,8 +56,11 @@ bool sessions_token_is(const struct standing *standing, const uint8_t *token, si
 #define LEASE_FROZEN UINT64_MAX
 /* The connection lets go of the session, which waits for another one until lease_end_ms; LEASE_FROZEN: the daemon ends, and nothing changes for anybody. */
 void sessions_leave(struct sessions *sessions, struct standing *standing, uint64_t lease_end_ms);
-/* Everything that it owns is removed, and it is no more. deliver_waiting() then tells others of players that they lost with its spaces. */
+/* Everything that it owns is removed, and it is no more. deliver_waiting() then tells others of players that they lost with its spaces. In two steps: it is no more, but for what it
+ * owned; and that is removed, upon which the owner's number is free. */
 void sessions_end(struct sessions *sessions, struct standing *standing);
+aoi_owner sessions_part(struct sessions *sessions, struct standing *standing);
+void sessions_clean(struct sessions *sessions, aoi_owner owner);
 
 /* Whether taker may take what is the owner's, is connected and has not released it: may_take of the core's sink. */
 bool sessions_may_take(const struct sessions *sessions, aoi_owner taker, aoi_owner owner);

@@ -211,12 +211,13 @@ static void on_timer(uv_timer_t *timer)
                  snapshot->config->snapshot);
         return;
     }
-    if ((flusher_any_open(dispatch->flusher) || dispatch->open.n > 0) && snapshot->waits++ < WAITS_MOST) {
+    if ((flusher_any_open(dispatch->flusher) || dispatch->open.n > 0 || dispatch->ending.n > 0) && snapshot->waits++ < WAITS_MOST) {
         start_timer(snapshot, WAIT_MS);
         return;
     }
     snapshot->waits = 0;
     dispatch_finish(snapshot->dispatch); /* what is half done is not what comes back */
+    dispatch_end_all(snapshot->dispatch);
     begin_child(snapshot);
     dispatch->flusher->after(dispatch->flusher->after_ctx);
 }
