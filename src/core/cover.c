@@ -277,6 +277,12 @@ static void compare_all(struct cover_look *l, const uint64_t *inside)
     }
 }
 
+void aoi__cover_compare(struct aoi__look *k, const uint64_t *inside)
+{
+    struct cover_look l = {.k = k, .c = &k->p->cover, .dir = k->space->ops->pages(k->space)};
+    compare_all(&l, inside);
+}
+
 /* Those of the places that a player who was told of them keeps within its margin, where that is not the box. */
 static uint64_t kept_by_cells(const struct cover_look *l, const struct aoi__page *page, uint64_t places)
 {
@@ -401,15 +407,9 @@ static void look_by_masks(struct cover_look *l, uint64_t *inside, uint64_t *othe
     compare_all(l, inside);
 }
 
-/* How the rows of a player are told: at once, or by tiers, or not at all. */
-struct teller {
-    bool rows;
-    struct aoi__look *k; /* not NULL: by tiers */
-    struct aoi__rings rings;
-};
-
 /* A page that lies wholly inside, or of which not all have a layer of the mask: what the kernels for boxes do not do. Returns what is to be seen of `in`. */
-static uint64_t sift_page(struct aoi_space *space, const struct aoi__cover *c, uint32_t i, struct aoi__sieve *sieve, struct teller *t, uint64_t in)
+static uint64_t sift_page(struct aoi_space *space, const struct aoi__cover *c, uint32_t i, struct aoi__sieve *sieve, struct aoi__teller *t,
+                          uint64_t in)
 {
     const struct aoi__page *page = &sieve->pool[c->page[i]];
     in = with_layers(space, page, sieve->mask, in);
@@ -428,9 +428,7 @@ static uint64_t sift_page(struct aoi_space *space, const struct aoi__cover *c, u
     return in;
 }
 
-/* By the box in which everything enters: what is inside each page; and, if they are wanted, the rows of what is told, inside, and moved. Whether anybody came or went, or has
- * another state. */
-static bool sift_box(struct aoi_space *space, const struct aoi__cover *c, struct aoi__sieve *sieve, struct teller *t, uint64_t *inside)
+bool aoi__sift_box(struct aoi_space *space, const struct aoi__cover *c, struct aoi__sieve *sieve, struct aoi__teller *t, uint64_t *inside)
 {
     const struct aoi__watch *w = &space->watches.at[c->watch];
     const struct aoi__home own = own_home(space->ops->pages(space), w);
@@ -459,15 +457,13 @@ static bool sift_box(struct aoi_space *space, const struct aoi__cover *c, struct
     return differs;
 }
 
-/* Looks by tiers if there are any; k->anchor is set then. */
-static struct teller teller_of(struct aoi__look *k, struct aoi__sieve *sieve)
+void aoi__teller_for(struct aoi__teller *t, struct aoi__look *k, struct aoi__sieve *sieve)
 {
-    struct teller t = {.rows = !k->p->set.presence_only};
-    if (!t.rows || k->tiers == NULL) return t;
-    t.k = k;
-    t.rings = rings_of(k, k->space->ops->pages(k->space));
+    t->rows = !k->p->set.presence_only;
+    t->k = t->rows && k->tiers != NULL ? k : NULL;
+    if (t->k == NULL) return;
+    t->rings = rings_of(k, k->space->ops->pages(k->space));
     memcpy(sieve->center, k->anchor, sizeof sieve->center);
-    return t;
 }
 
 void aoi__cover_look(struct aoi__look *k)
@@ -492,8 +488,9 @@ void aoi__cover_look(struct aoi__look *k)
         look_by_masks(&l, s->mask[0].at, s->mask[1].at);
         return;
     }
-    struct teller teller = teller_of(k, &l.sieve);
-    sift_box(space, c, &l.sieve, &teller, s->mask[0].at);
+    struct aoi__teller teller;
+    aoi__teller_for(&teller, k, &l.sieve);
+    aoi__sift_box(space, c, &l.sieve, &teller, s->mask[0].at);
     compare_all(&l, s->mask[0].at);
 }
 
@@ -588,7 +585,7 @@ void aoi__cover_reconcile(struct aoi__look *k)
 {
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
-    for (uint32_t i = 0; i < k->p->told.n; i++) {
+    for (uint32_t i = 0; !k->list_kept && i < k->p->told.n; i++) {
         uint32_t slot = k->p->told.at[i] & AOI__TOLD_SLOT;
         if (space->mark[slot] != AOI__SEEN(space)) *array_add(&s->gone) = k->p->told.at[i] & ~AOI__OWED;
     }
@@ -620,130 +617,6 @@ void aoi__cover_reconcile(struct aoi__look *k)
     for (uint32_t i = 0; i < s->gone.n; i++)
         if (space->mark[s->gone.at[i] & AOI__TOLD_SLOT] != seen) s->gone.at[n++] = s->gone.at[i];
     s->gone.n = n;
-}
-
-/* ------------------------------------------------------------------------------------------------------------- at a glance */
-
-#define FETCHED 16 /* pages that are fetched beforehand */
-
-/* What all glances of a flush share. */
-struct aoi__glance {
-    bool usable;
-    const struct aoi__blocks *dir;
-    struct aoi__sieve sieve;
-    struct aoi_delta delta;
-    struct aoi__look look; /* as much of one as looking by tiers takes */
-};
-
-void aoi__glance_free(struct aoi__glance *glance)
-{
-    free(glance);
-}
-
-bool aoi__cover_plain(const struct aoi__player *p)
-{
-    return p->cover.watch != AOI__NONE && p->told.n == 0 && p->overrides.n == 0 && p->set.max_view == 0 && p->set.leave_margin == 0 &&
-           (p->units.n == 0 || !p->units.at[0].include_self);
-}
-
-void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info)
-{
-    struct aoi__scratch *s = space->scratch;
-    const struct aoi_settings *set = &space->set;
-    if (s->glance == NULL) s->glance = mem_zalloc(sizeof *s->glance);
-    struct aoi__glance *g = s->glance;
-    if (space->ops->pages != NULL && (set->tiers.n > 0 || set->tiers.beyond > 1))
-        array_reserve(&s->reach, (size_t)space->ops->pages(space)->page.n * AOI__PAGE);
-    g->usable = space->ops->pages != NULL && set->shape != AOI_SHAPE_SPHERE && set->min_stay_ms == 0 && set->max_view == 0 &&
-                set->leave_margin == 0 && space->large_n == 0 && space->messages.n == 0;
-    if (!g->usable) return;
-    g->dir = space->ops->pages(space);
-    g->look = (struct aoi__look){.space = space, .s = s, .info = info, .one_anchor = true};
-    aoi__look_tiers(&g->look);
-    g->sieve = (struct aoi__sieve){.pool = g->dir->page.at, .dims = space->dims, .extra = set->extra, .window = g->dir->window};
-    g->delta = (struct aoi_delta){.space = space->id, .flush = info->flush, .tag = info->tag, .time_us = info->time_us};
-}
-
-/* Somebody came or went, or its state changed: the rest is done as for everybody. */
-static bool differ(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, const uint64_t *inside, bool waits)
-{
-    struct aoi__look k;
-    size_t rows = space->scratch->updates.n;
-    aoi__look_begin(&k, space, p, info, 0);
-    k.left = waits;
-    space->scratch->updates.n = rows;
-    struct cover_look l = {.k = &k, .c = &p->cover, .dir = space->scratch->glance->dir};
-    compare_all(&l, inside);
-    aoi__cover_reconcile(&k);
-    aoi__choose_enters(&k);
-    aoi__emit(&k, room);
-    p->plain = p->cover.watch != AOI__NONE && p->told.n == 0;
-    return k.left;
-}
-
-static void deliver_updates(struct aoi_space *space, struct aoi__player *p)
-{
-    const struct aoi_rows *rows = &space->scratch->updates;
-    struct aoi_delta *d = &space->scratch->glance->delta;
-    d->player = p->id;
-    d->seq = ++p->seq;
-    d->owner = p->owner;
-    d->messages_lost = p->lost;
-    d->updates = (struct aoi_updates){.n = rows->n, .id = rows->id, .x = rows->x, .y = rows->y};
-    if (space->dims == 3) d->updates.z = rows->z;
-    if (space->set.extra) d->updates.extra = rows->extra;
-    p->lost = 0;
-    space->stats.deltas++;
-    space->stats.updates += rows->n;
-    if (space->world->sink.deliver != NULL) space->world->sink.deliver(space->world->sink.ctx, d);
-}
-
-void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *p, bool near)
-{
-    const struct aoi__cover *c = &p->cover;
-    const struct aoi__page *pool = space->scratch->glance->sieve.pool;
-    if (!space->scratch->glance->usable || c->watch == AOI__NONE) return;
-    if (!near) {
-        __builtin_prefetch(&space->watches.at[c->watch]);
-        __builtin_prefetch(&space->watches.at[c->watch].lo);
-        __builtin_prefetch(c->told);
-        __builtin_prefetch(c->page);
-        if (c->late != NULL) __builtin_prefetch(c->late);
-        return;
-    }
-    for (uint32_t i = 0; i < c->n && i < FETCHED; i++) {
-        __builtin_prefetch(&pool[c->page[i]]);
-        __builtin_prefetch(&pool[c->page[i]].busy);
-    }
-}
-
-bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, bool *left)
-{
-    struct aoi__scratch *s = space->scratch;
-    struct aoi__glance *g = s->glance;
-    const struct aoi__cover *c = &p->cover;
-    if (!g->usable || !p->plain || c->stale || p->full || (c->late != NULL && g->look.tiers == NULL)) return false;
-    const struct aoi__watch *w = &space->watches.at[c->watch];
-    if (!w->active || !w->coverable) return false;
-    array_reserve(&s->mask[0], (size_t)c->n + 1);
-    array_reserve(&s->mask[1], (size_t)c->n + 1);
-    aoi__rows_reserve(&s->updates, c->told_n + 2 * AOI__LANES);
-    uint64_t *inside = s->mask[0].at;
-    s->updates.n = 0;
-    g->sieve.mask = p->set.mask;
-    struct aoi__look *k = &g->look;
-    k->p = p;
-    k->left = false;
-    if (k->tiers != NULL) aoi__watch_anchor(space, w, k->anchor);
-    struct teller teller = teller_of(k, &g->sieve);
-    bool differs = sift_box(space, c, &g->sieve, &teller, inside);
-    *left = k->left;
-    if (differs)
-        *left = differ(space, p, room, info, inside, *left);
-    else if (s->updates.n > 0)
-        deliver_updates(space, p);
-    p->served = space->serial;
-    return true;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- any view */

@@ -4,8 +4,6 @@
 
 #include "core/look.h"
 
-struct aoi__glance;
-
 /* Whether the player's view can be a cover: one watch that is not too large, and no rule that looks beyond it or at the rank of everything. */
 bool aoi__cover_fits(const struct aoi_space *space, const struct aoi__player *p);
 uint32_t aoi__only_watch(const struct aoi__player *p); /* AOI__NONE: it has none, or several */
@@ -29,16 +27,19 @@ void aoi__cover_drop(struct aoi__look *k, uint32_t slot);
 /* Whether it belongs into the cover of a player that sees it by the watch, not into the list: what has appeal, and the unit itself. */
 bool aoi__cover_takes(const struct aoi_space *space, uint32_t watch, uint32_t slot);
 
-/* Whether a look at masks alone will do for the player, as long as neither it nor its subscriptions are changed: aoi__player.plain. */
-bool aoi__cover_plain(const struct aoi__player *p);
-/* A flush begins to look at players. */
-void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info);
-/* Serves a plain player where the space has no rules either: the quick way through view.c, for nearly everybody. False: it is not that simple. *left: work is left for the
- * next flush. */
-bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, bool *left);
-/* Fetches what a glance will read: first, far ahead, the player's; then, near, the pages' heads. */
-void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *p, bool near);
-void aoi__glance_free(struct aoi__glance *glance);
+/* Parts of a look, for glance.c. How the rows of a player are told: at once, or by tiers, or not at all: */
+struct aoi__teller {
+    bool rows;
+    struct aoi__look *k; /* not NULL: by tiers */
+    struct aoi__rings rings;
+};
+/* For the player and the tiers of k; if there are any, k->anchor is set. */
+void aoi__teller_for(struct aoi__teller *t, struct aoi__look *k, struct aoi__sieve *sieve);
+/* By the box in which everything enters: what is inside each page; and, if they are wanted, the rows of what is told, inside, and moved. Whether anybody came or went, or has
+ * another state. */
+bool aoi__sift_box(struct aoi_space *space, const struct aoi__cover *c, struct aoi__sieve *sieve, struct aoi__teller *t, uint64_t *inside);
+/* Fills the lists of the scratch as aoi__cover_look() does, by what is inside each page. */
+void aoi__cover_compare(struct aoi__look *k, const uint64_t *inside);
 
 /* Of any view: */
 bool aoi__view_holds(const struct aoi_space *space, const struct aoi__player *p, uint32_t slot);

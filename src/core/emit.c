@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/cover.h"
+#include "core/glance.h"
 #include "core/look.h"
 
 struct aoi__scratch *aoi__scratch_new(void)
@@ -319,8 +320,9 @@ static void remember_cover(struct aoi__look *k)
 {
     struct aoi__scratch *s = k->s;
     aoi__slots *told = &k->p->told;
-    told->n = 0;
     bool owed = s->owed.n > 0;
+    if (k->list_kept && !owed) return;
+    if (!k->list_kept) told->n = 0;
     for (uint32_t i = 0; i < s->kept.n; i++) {
         *array_add(told) = s->kept.at[i];
         owed |= (s->kept.at[i] & AOI__OWED) != 0;
@@ -342,7 +344,7 @@ static void remember(struct aoi__look *k)
     struct aoi__scratch *s = k->s;
     aoi__slots *told = &k->p->told;
     uint32_t n = s->kept.n + s->come.n;
-    remember_since(k);
+    if (!k->list_kept) remember_since(k);
     for (uint32_t i = 0; i < s->come.n; i++) aoi__slot_told(k->space, s->come.at[i]);
     k->space->stats.enters += s->enters.n;
     k->space->stats.updates += s->updates.n;

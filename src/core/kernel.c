@@ -110,8 +110,19 @@ static bool plain_tiers(const struct aoi__sieve *s, const struct aoi__rings *r, 
     return left != 0;
 }
 
+static uint64_t plain_touch(const struct aoi__sieve *s, const struct aoi__boxes *boxes)
+{
+    uint64_t touch = 0;
+    for (uint32_t i = 0; i < boxes->n; i++) {
+        bool is = true;
+        for (uint32_t a = 0; a < s->dims; a++) is &= s->lo[a] <= boxes->hi[a][i] && boxes->lo[a][i] <= s->hi[a];
+        touch |= (uint64_t)is << i;
+    }
+    return touch;
+}
+
 const struct aoi__kernels aoi__kernels_plain = {
-    .box = plain_box, .box_rows = plain_box_rows, .sphere = plain_sphere, .tiers = plain_tiers, .rows = plain_rows};
+    .box = plain_box, .box_rows = plain_box_rows, .sphere = plain_sphere, .tiers = plain_tiers, .touch = plain_touch, .rows = plain_rows};
 
 /* ------------------------------------------------------------------------------------------------------------- AVX2 */
 
@@ -334,7 +345,22 @@ TARGET static bool avx2_tiers(const struct aoi__sieve *s, const struct aoi__ring
     return tiered_pages(s, r, told, late, inside, rows, s->dims == 2, s->extra);
 }
 
-static const struct aoi__kernels avx2 = {.box = avx2_box, .box_rows = avx2_box_rows, .sphere = avx2_sphere, .tiers = avx2_tiers, .rows = avx2_rows};
+TARGET static uint64_t avx2_touch(const struct aoi__sieve *s, const struct aoi__boxes *boxes)
+{
+    uint64_t touch = 0;
+    for (uint32_t i = 0; i < boxes->n; i += 8) {
+        __m256 is = _mm256_castsi256_ps(_mm256_set1_epi32(-1));
+        for (uint32_t a = 0; a < s->dims; a++) {
+            is = _mm256_and_ps(is, _mm256_cmp_ps(_mm256_loadu_ps(boxes->hi[a] + i), _mm256_set1_ps(s->lo[a]), _CMP_GE_OQ));
+            is = _mm256_and_ps(is, _mm256_cmp_ps(_mm256_loadu_ps(boxes->lo[a] + i), _mm256_set1_ps(s->hi[a]), _CMP_LE_OQ));
+        }
+        touch |= (uint64_t)(uint32_t)_mm256_movemask_ps(is) << i;
+    }
+    return touch;
+}
+
+static const struct aoi__kernels avx2 = {
+    .box = avx2_box, .box_rows = avx2_box_rows, .sphere = avx2_sphere, .tiers = avx2_tiers, .touch = avx2_touch, .rows = avx2_rows};
 #endif
 
 const struct aoi__kernels *aoi__kernels_pick(void)

@@ -39,6 +39,14 @@ struct aoi__rings {
         reach; /* by number of page and place: up to which squared distance it is their turn; rounded. INFINITY: whatever it is; less than 0: nowhere */
 };
 
+#define AOI__BOXES 64
+
+/* Boxes, by axis; those from n on lie nowhere (NaN). */
+struct aoi__boxes {
+    uint32_t n;
+    float lo[3][AOI__BOXES], hi[3][AOI__BOXES];
+};
+
 /* Masks of places: bit k of the i-th is about place k of page i. Rows are appended; columns need room for AOI__LANES more than are written. */
 struct aoi__kernels {
     /* Which entities lie in the box. */
@@ -50,6 +58,8 @@ struct aoi__kernels {
     /* Likewise by tiers: of what is told, in the box, and moved or late, what is due becomes rows and is late no more; the other is late. Whether any is. */
     bool (*tiers)(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
                   struct aoi_rows *rows);
+    /* Which of the boxes have a point in common with that of the sieve. */
+    uint64_t (*touch)(const struct aoi__sieve *s, const struct aoi__boxes *boxes);
     /* The rows of those that `want` holds. */
     void (*rows)(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *rows);
 };

@@ -76,8 +76,10 @@ void aoi__large_insert(struct aoi_space *space, uint32_t slot)
     uint32_t block = aoi__block_get(&level->dir, cell);
     bool fresh;
     array_reserve(&large->home, (size_t)slot + 1);
+    while (large->home.n <= slot) large->home.at[large->home.n++].listed = AOI__NONE;
     large->home.at[slot] = (struct home){.at = aoi__page_put(&level->dir, block, cell, slot, &space->hot[slot], &fresh), .listed = large->all.n};
     *array_add(&large->all) = slot;
+    space->large_serial = space->serial + 1;
     level->n++;
 }
 
@@ -91,6 +93,7 @@ void aoi__large_erase(struct aoi_space *space, uint32_t slot)
     aoi__block_drop(&level->dir, block);
     array_swap_remove(&large->all, home.listed);
     if (home.listed < large->all.n) large->home.at[large->all.at[home.listed]].listed = home.listed;
+    space->large_serial = space->serial + 1;
     level->n--;
 }
 
@@ -108,6 +111,19 @@ void aoi__large_move(struct aoi_space *space, uint32_t slot)
     }
     aoi__large_erase(space, slot);
     aoi__large_insert(space, slot);
+}
+
+uint32_t aoi__large_at(const struct aoi_space *space, uint32_t i)
+{
+    return space->large->all.at[i];
+}
+
+uint32_t aoi__large_place(const struct aoi_space *space, uint32_t slot)
+{
+    const struct aoi__large *large = space->large;
+    if (large == NULL || slot >= large->home.n) return AOI__NONE;
+    uint32_t at = large->home.at[slot].listed;
+    return at < large->all.n && large->all.at[at] == slot ? at : AOI__NONE;
 }
 
 static void scan_level(struct aoi__large *large, const struct level *level, const float lo[3], const float hi[3], aoi__slots *out)

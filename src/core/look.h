@@ -34,6 +34,7 @@ struct aoi__look {
     uint32_t max_view, max_enter;
     bool staying;
     bool covered;                  /* the view is a cover, and a list of what is in no page under it */
+    bool list_kept;                /* that list is not looked at, and stays as it is */
     const struct aoi_tiers *tiers; /* NULL: everything at every flush */
     bool even_periods;             /* all periods are powers of two */
     bool nested_tiers;             /* each period divides the next */

@@ -119,15 +119,18 @@ struct aoi__player {
     /* what a glance reads (cover.c) stands together: two cache lines */
     uint64_t id; /* 0: the slot is free */
     aoi_owner owner;
-    uint32_t served; /* serial of the last flush that served it: its view is told as of then */
     struct aoi__cover cover;
-    uint64_t seq;  /* of the last delta */
-    uint64_t lost; /* messages, since the last delta */
-    bool plain;    /* its view is a cover and nothing else, and it has no rules of its own but its mask and presence_only */
-    bool full;     /* the next delta is to be full */
-    bool skipped;  /* the last flush that would have served it skipped it */
-    bool away;     /* its owner is; then it is neither served nor observes anything */
-    bool staying;  /* min_stay_ms alone keeps something in its view, which may be anywhere */
+    uint64_t seq;        /* of the last delta */
+    uint64_t lost;       /* messages, since the last delta */
+    uint64_t large_told; /* what told holds, by place among what has appeal: glance.c */
+    uint32_t served;     /* serial of the last flush that served it: its view is told as of then */
+    bool large_known;    /* large_told is right, if nothing has come to have appeal or lost it since it was served */
+    bool plain;          /* its view is a cover, but for what has appeal, and it has no rules of its own but its mask and presence_only */
+    bool listed;         /* of a plain one: told is not empty */
+    bool full;           /* the next delta is to be full */
+    bool skipped;        /* the last flush that would have served it skipped it */
+    bool away;           /* its owner is; then it is neither served nor observes anything */
+    bool staying;        /* min_stay_ms alone keeps something in its view, which may be anywhere */
     struct aoi_player_settings set;
     float reach;              /* how far max_view reached lately, and some more: see view.c; 0: it has not limited */
     uint32_t viewport;        /* its watch, AOI__NONE: no viewport */
@@ -199,6 +202,7 @@ struct aoi_space {
     uint32_t slot_n, slot_cap; /* slots ever used; capacity of the arrays */
     uint32_t entity_n;         /* alive */
     uint32_t large_n;          /* those of them that have appeal, and stand in large */
+    uint32_t large_serial;     /* of the flush after these were others or stood in another order */
     uint32_t priority_n;       /* those of them of a priority other than 0 */
     struct aoi__hot *hot;
     struct aoi__cold *cold;
@@ -428,6 +432,9 @@ void aoi__large_erase(struct aoi_space *space, uint32_t slot);
 void aoi__large_move(struct aoi_space *space, uint32_t slot);
 /* Appends candidates for a watch: every large entity of which pos +- appeal touches its box, and some more. */
 void aoi__large_gather(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out);
+/* The i-th of all, of which there are space->large_n; and which of them it is, AOI__NONE: none. */
+uint32_t aoi__large_at(const struct aoi_space *space, uint32_t i);
+uint32_t aoi__large_place(const struct aoi_space *space, uint32_t slot);
 /* Appends those whose position lies in the box. */
 void aoi__large_scan(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out);
 void aoi__large_free(struct aoi_space *space);

@@ -5,7 +5,7 @@
  *   compare  with the view, that is, with what it was told, by a mark per slot: what was told may stay a little longer (leave_margin, min_stay_ms);
  *   choose   the best, where not everybody may be told: max_view, max_enter_per_flush (choose.c);
  *   emit     leaves, enters, updates, state changes and messages as columns, and make the view what was told (emit.c).
- * That is how views are compared that are lists of slots. Most players need no more than masks of pages, and are served at a glance: cover.c. Either becomes the other at any flush.
+ * That is how views are compared that are lists of slots. Most players need no more than masks of pages, and are served at a glance: cover.c, glance.c. Either becomes the other at any flush.
  *
  * Updates are found by stamps: an entity whose stamp is later than the flush at which the player was last served has changed since. So a player that was
  * skipped catches up by the same code, with one larger delta.
@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "core/cover.h"
+#include "core/glance.h"
 #include "core/look.h"
 
 /* ------------------------------------------------------------------------------------------------------------- gather and compare */
@@ -305,7 +306,9 @@ static bool serve(struct aoi_space *space, struct aoi__player *p, size_t room, c
     aoi__choose(&k, space, p, info);
     aoi__emit(&k, room);
     if (fits && !k.covered) aoi__cover_begin(space, p);
-    p->plain = aoi__cover_plain(p);
+    p->plain = aoi__is_plain_player(p);
+    p->listed = p->told.n > 0;
+    p->large_known = false;
     p->served = space->serial; /* also if work is left: enters that wait were not told, payloads and positions that wait are flagged in the view */
     return k.left;
 }
@@ -322,7 +325,7 @@ static void next_serial(struct aoi_space *space)
     for (uint32_t i = 0; i < space->rare.n; i++) space->rare.at[i].payload_stamp = space->rare.at[i].layers_stamp = 1;
     for (uint32_t p = 0; p < space->players.n; p++) space->players.at[p].served = space->players.at[p].skipped ? 0 : 1;
     space->state_serial = 1;
-    space->serial = 2;
+    space->serial = space->large_serial = 2;
 }
 
 /* The first dirty player slot in [from, to), or `to`. */
@@ -393,6 +396,10 @@ bool aoi_flush_step(struct aoi_space *space, struct aoi_flush_info *info, uint32
         if (i < to) {
             if (players-- == 0) break;
             space->flush_at = i + 1;
+            if (i + 2 * AHEAD < space->players.n) {
+                __builtin_prefetch(&space->players.at[i + 2 * AHEAD]);
+                __builtin_prefetch(&space->players.at[i + 2 * AHEAD].seq);
+            }
             if (i + AHEAD < space->players.n) aoi__glance_fetch(space, &space->players.at[i + AHEAD], false);
             if (i + AHEAD / 2 < space->players.n) aoi__glance_fetch(space, &space->players.at[i + AHEAD / 2], true);
             look_at(space, i, info);

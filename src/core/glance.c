@@ -1,0 +1,228 @@
+/* glance.c: most players served at a glance: what their masks of pages (cover.c), and a mask of the few that have appeal, tell.
+ *
+ * A glance takes no lists: it finds what is inside, and is done if that is what was told and nobody's state has changed: the rows of what moved are the delta. Where somebody came or
+ * went, the rest is done as for everybody.
+ */
+#include "core/glance.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/cover.h"
+
+#define FETCHED 16 /* pages that are fetched beforehand */
+
+/* Those that have appeal: a mask, as if they stood in a page that lies under all watches. */
+struct large {
+    uint32_t slot[AOI__BOXES];
+    struct aoi__boxes boxes; /* in which they are seen */
+    uint32_t all;            /* layers that all have */
+    uint64_t moved, state;   /* at this flush */
+};
+
+/* What all glances of a flush share. */
+struct aoi__glance {
+    bool usable;
+    const struct aoi__blocks *dir;
+    struct aoi__sieve sieve;
+    struct aoi_delta delta;
+    struct aoi__look look; /* as much of one as looking by tiers takes */
+    struct large large;
+};
+
+void aoi__glance_free(struct aoi__glance *glance)
+{
+    free(glance);
+}
+
+bool aoi__is_plain_player(const struct aoi__player *p)
+{
+    return p->cover.watch != AOI__NONE && p->overrides.n == 0 && p->set.max_view == 0 && p->set.leave_margin == 0 &&
+           (p->units.n == 0 || !p->units.at[0].include_self);
+}
+
+static void list_large(struct aoi_space *space, struct large *large)
+{
+    struct aoi__boxes *boxes = &large->boxes;
+    large->all = UINT32_MAX;
+    boxes->n = space->large_n;
+    large->moved = large->state = 0;
+    for (uint32_t i = 0; i < boxes->n; i++) {
+        uint32_t slot = aoi__large_at(space, i);
+        const struct aoi__hot *h = &space->hot[slot];
+        const struct aoi__rare *r = aoi__rare(space, slot);
+        large->slot[i] = slot;
+        large->all &= h->layers;
+        for (uint32_t a = 0; a < space->dims; a++) {
+            boxes->lo[a][i] = h->pos[a] - r->appeal;
+            boxes->hi[a][i] = h->pos[a] + r->appeal;
+        }
+        large->moved |= (uint64_t)(h->stamp == space->serial) << i;
+        large->state |= (uint64_t)(r->payload_stamp == space->serial || r->layers_stamp == space->serial) << i;
+    }
+    for (uint32_t i = boxes->n; i % AOI__LANES != 0; i++)
+        for (uint32_t a = 0; a < 3; a++) boxes->lo[a][i] = boxes->hi[a][i] = NAN;
+}
+
+void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info)
+{
+    struct aoi__scratch *s = space->scratch;
+    const struct aoi_settings *set = &space->set;
+    if (s->glance == NULL) s->glance = mem_zalloc(sizeof *s->glance);
+    struct aoi__glance *g = s->glance;
+    if (space->ops->pages != NULL && (set->tiers.n > 0 || set->tiers.beyond > 1))
+        array_reserve(&s->reach, (size_t)space->ops->pages(space)->page.n * AOI__PAGE);
+    g->usable = space->ops->pages != NULL && set->shape != AOI_SHAPE_SPHERE && set->min_stay_ms == 0 && set->max_view == 0 &&
+                set->leave_margin == 0 && (space->large_n == 0 || (space->large_n <= AOI__BOXES && set->shape == AOI_SHAPE_BOX)) &&
+                space->messages.n == 0;
+    if (!g->usable) return;
+    g->dir = space->ops->pages(space);
+    g->look = (struct aoi__look){.space = space, .s = s, .info = info, .one_anchor = true};
+    aoi__look_tiers(&g->look);
+    list_large(space, &g->large);
+    g->usable = g->look.tiers == NULL || space->large_n == 0;
+    g->sieve = (struct aoi__sieve){.pool = g->dir->page.at, .dims = space->dims, .extra = set->extra, .window = g->dir->window};
+    g->delta = (struct aoi_delta){.space = space->id, .flush = info->flush, .tag = info->tag, .time_us = info->time_us};
+}
+
+/* What the player was told of them. False: also of something else, or it is owed something. */
+static bool large_told(const struct aoi_space *space, const struct aoi__player *p, uint64_t *told)
+{
+    *told = 0;
+    for (uint32_t i = 0; i < p->told.n; i++) {
+        uint32_t slot = p->told.at[i], at = slot <= AOI__TOLD_SLOT ? aoi__large_place(space, slot) : AOI__NONE;
+        if (at >= space->large_n) return false;
+        *told |= (uint64_t)1 << at;
+    }
+    return true;
+}
+
+/* Which of them the sieve's box shows. */
+static uint64_t large_inside(const struct aoi_space *space, const struct aoi__watch *w)
+{
+    const struct aoi__glance *g = space->scratch->glance;
+    const struct large *l = &g->large;
+    uint64_t in = space->kernels->touch(&g->sieve, &l->boxes);
+    for (uint64_t m = l->all & g->sieve.mask ? 0 : in; m != 0; m &= m - 1)
+        if (!(space->hot[l->slot[__builtin_ctzll(m)]].layers & g->sieve.mask)) in &= ~(m & -m);
+    if (in == 0 || w->slot == AOI__NONE || aoi__home_of(g->dir, w->slot).page != AOI__NONE) return in;
+    return in & ~((uint64_t)1 << aoi__large_place(space, w->slot)); /* the unit is one of them, and never sees itself */
+}
+
+/* Rows of the large that moved. False: some came or went, and it takes a look. *state: some that are told have another payload or other layers. */
+static bool glance_large(struct aoi_space *space, struct aoi__player *p, const struct aoi__watch *w, bool *state)
+{
+    struct aoi__glance *g = space->scratch->glance;
+    const struct large *l = &g->large;
+    struct aoi_rows *rows = &space->scratch->updates;
+    memcpy(g->sieve.lo, w->base_lo, sizeof g->sieve.lo);
+    memcpy(g->sieve.hi, w->base_hi, sizeof g->sieve.hi);
+    bool known = p->large_known && p->served >= space->large_serial;
+    if (!known && !large_told(space, p, &p->large_told)) return false;
+    p->large_known = true;
+    if (large_inside(space, w) != p->large_told) return false;
+    *state = (p->large_told & l->state) != 0;
+    if (p->set.presence_only) return true;
+    for (uint64_t m = p->large_told & l->moved; m != 0; m &= m - 1) aoi__row_set(rows, rows->n++, &space->hot[l->slot[__builtin_ctzll(m)]], false);
+    return true;
+}
+
+/* All that the list holds is kept, but it is looked at for who has another state. */
+static void keep_list(struct aoi__look *k)
+{
+    struct aoi__scratch *s = k->s;
+    uint32_t n = k->p->told.n;
+    aoi__marks_anew(k->space);
+    array_reserve(&s->kept, n);
+    s->kept.n = n;
+    memcpy(s->kept.at, k->p->told.at, n * sizeof *s->kept.at);
+    for (uint32_t i = 0; i < n; i++) k->space->mark[s->kept.at[i]] = AOI__SEEN(k->space);
+}
+
+/* Somebody came or went, or its state changed: the rest is done as for everybody. */
+static bool differ(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, const uint64_t *inside, bool waits,
+                   bool state)
+{
+    struct aoi__look k;
+    size_t rows = space->scratch->updates.n;
+    aoi__look_begin(&k, space, p, info, 0);
+    k.left = waits;
+    space->scratch->updates.n = rows;
+    k.list_kept = !state;
+    if (state) keep_list(&k);
+    aoi__cover_compare(&k, inside);
+    aoi__cover_reconcile(&k);
+    aoi__choose_enters(&k);
+    aoi__emit(&k, room);
+    p->plain = p->cover.watch != AOI__NONE;
+    return k.left;
+}
+
+static void deliver_updates(struct aoi_space *space, struct aoi__player *p)
+{
+    const struct aoi_rows *rows = &space->scratch->updates;
+    struct aoi_delta *d = &space->scratch->glance->delta;
+    d->player = p->id;
+    d->seq = ++p->seq;
+    d->owner = p->owner;
+    d->messages_lost = p->lost;
+    d->updates = (struct aoi_updates){.n = rows->n, .id = rows->id, .x = rows->x, .y = rows->y};
+    if (space->dims == 3) d->updates.z = rows->z;
+    if (space->set.extra) d->updates.extra = rows->extra;
+    p->lost = 0;
+    space->stats.deltas++;
+    space->stats.updates += rows->n;
+    if (space->world->sink.deliver != NULL) space->world->sink.deliver(space->world->sink.ctx, d);
+}
+
+void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *p, bool near)
+{
+    const struct aoi__cover *c = &p->cover;
+    const struct aoi__page *pool = space->scratch->glance->sieve.pool;
+    if (!space->scratch->glance->usable || c->watch == AOI__NONE) return;
+    if (!near) {
+        __builtin_prefetch(&space->watches.at[c->watch]);
+        __builtin_prefetch(&space->watches.at[c->watch].lo);
+        __builtin_prefetch(c->told);
+        __builtin_prefetch(c->page);
+        if (c->late != NULL) __builtin_prefetch(c->late);
+        return;
+    }
+    for (uint32_t i = 0; i < c->n && i < FETCHED; i++) {
+        __builtin_prefetch(&pool[c->page[i]]);
+        __builtin_prefetch(&pool[c->page[i]].busy);
+    }
+}
+
+bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, bool *left)
+{
+    struct aoi__scratch *s = space->scratch;
+    struct aoi__glance *g = s->glance;
+    const struct aoi__cover *c = &p->cover;
+    if (!g->usable || !p->plain || c->stale || p->full || (c->late != NULL && g->look.tiers == NULL)) return false;
+    const struct aoi__watch *w = &space->watches.at[c->watch];
+    if (!w->active || !w->coverable) return false;
+    array_reserve(&s->mask[0], (size_t)c->n + 1);
+    array_reserve(&s->mask[1], (size_t)c->n + 1);
+    aoi__rows_reserve(&s->updates, c->told_n + space->large_n + 2 * AOI__LANES);
+    uint64_t *inside = s->mask[0].at;
+    bool state = false;
+    s->updates.n = 0;
+    g->sieve.mask = p->set.mask;
+    if (space->large_n == 0 ? p->listed : !glance_large(space, p, w, &state)) return false;
+    struct aoi__look *k = &g->look;
+    k->p = p;
+    k->left = false;
+    if (k->tiers != NULL) aoi__watch_anchor(space, w, k->anchor);
+    struct aoi__teller teller;
+    aoi__teller_for(&teller, k, &g->sieve);
+    bool differs = aoi__sift_box(space, c, &g->sieve, &teller, inside);
+    *left = k->left;
+    if (differs || state)
+        *left = differ(space, p, room, info, inside, *left, state);
+    else if (s->updates.n > 0)
+        deliver_updates(space, p);
+    p->served = space->serial;
+    return true;
+}

@@ -1,0 +1,19 @@
+/* glance.h: the quick way through view.c, for players of whom a look at masks is enough: nearly everybody. */
+#ifndef AOI_CORE_GLANCE_H
+#define AOI_CORE_GLANCE_H
+
+#include "core/look.h"
+
+struct aoi__glance;
+
+/* Whether a glance will do for the player, as long as neither it nor its subscriptions are changed: aoi__player.plain. */
+bool aoi__is_plain_player(const struct aoi__player *p);
+/* A flush begins to look at players. */
+void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info);
+/* Serves a plain player where the space has no rules either. False: it is not that simple, and nothing was done. *left: work is left for the next flush. */
+bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, bool *left);
+/* Fetches what a glance will read: first, far ahead, the player's; then, near, the pages' heads. */
+void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *p, bool near);
+void aoi__glance_free(struct aoi__glance *glance);
+
+#endif
