@@ -53,12 +53,16 @@ void aoi__ids_guess(const struct aoi__ids *ids, const uint64_t *id, size_t n, ui
 {
     const struct aoi__ids m = *ids; /* a copy, so that stores to slot do not make the compiler reload it */
     uint64_t hash[AOI__GUESSES];
+    if (m.mask == 0) {
+        for (size_t k = 0; k < n; k++) slot[k] = AOI__NONE;
+        return;
+    }
     for (size_t k = 0; k < n; k++) {
         hash[k] = hash_of(&m, id[k]);
         __builtin_prefetch(m.word + ((uint32_t)hash[k] & m.mask));
     }
     for (size_t k = 0; k < n; k++) {
-        uint32_t word = m.mask == 0 ? FREE : m.word[next_like(&m, (uint32_t)hash[k] & m.mask, tag_of(&m, hash[k]))];
+        uint32_t word = m.word[next_like(&m, (uint32_t)hash[k] & m.mask, tag_of(&m, hash[k]))];
         slot[k] = word == FREE ? AOI__NONE : word & m.slot_mask;
     }
 }
