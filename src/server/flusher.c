@@ -110,7 +110,8 @@ static void on_slice(uv_idle_t *idle)
 {
     struct flusher *flusher = idle->data;
     uint64_t now_ns = uv_hrtime(), others_ns = flusher->sliced_ns == 0 ? 0 : now_ns - flusher->sliced_ns;
-    uint64_t until_ns = now_ns + (others_ns < SLICE_MIN_NS ? SLICE_MIN_NS : others_ns > SLICE_MAX_NS ? SLICE_MAX_NS : others_ns);
+    uint64_t slice_ns = others_ns < SLICE_MIN_NS ? SLICE_MIN_NS : others_ns, until_ns;
+    until_ns = now_ns + (slice_ns < flusher->slice_most_ns ? slice_ns : flusher->slice_most_ns);
     do {
         if (flusher->turn >= flusher->due.n) flusher->turn = 0;
         go_on(flusher->due.at[flusher->turn], until_ns);
@@ -239,7 +240,7 @@ void flusher_heard(struct flusher *flusher, struct aoi_space *space, uint64_t at
 
 void flusher_init(struct flusher *flusher, uv_loop_t *loop, struct aoi_world *world, void (*after)(void *ctx), void *after_ctx)
 {
-    *flusher = (struct flusher){.loop = loop, .world = world, .after = after, .after_ctx = after_ctx};
+    *flusher = (struct flusher){.loop = loop, .world = world, .after = after, .after_ctx = after_ctx, .slice_most_ns = SLICE_MAX_NS};
     CHECK(uv_idle_init(loop, &flusher->slices) == 0);
     flusher->slices.data = flusher;
     aoi_world_on_space_end(world, on_space_end, flusher);

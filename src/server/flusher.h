@@ -25,6 +25,7 @@ struct flusher {
     ARRAY(struct space_timer *) due; /* spaces whose flush is due or open */
     uint32_t turn;                   /* place in `due` of the one that goes on next */
     uint64_t sliced_ns;              /* when the last slice ended; 0: nothing was left then */
+    uint64_t slice_most_ns;          /* how long a slice may last; a few players are served in any case */
     uint64_t since_ns; /* set by the caller: when the commands of now came that had to wait for the end of a flush; 0: they have just come */
     uint64_t ended;    /* how many open flushes have ended: somebody who waits for one looks whether this has changed */
 };

@@ -1,12 +1,11 @@
 """test_pressure.py: more to tell than a connection takes: deltas in parts, enters held back, players skipped, and the end of one who never reads."""
 import random
-import socket
 import threading
 import time
 
 import aoiclient as aoi
 from aoiclient import Connection, pb
-from bystander import Bystander, S, only, try_write
+from bystander import Bystander, S, try_write
 from harness import Daemon, eventually, main, test
 
 
