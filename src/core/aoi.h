@@ -319,7 +319,7 @@ bool aoi_space_dirty(const struct aoi_space *space);
 /* ------------------------------------------------------------------------------------------------------------- queries
  * Positions of now, flushed or not. They change nothing. */
 
-/* Result columns, grown as needed and kept for the next query. */
+/* Result columns, grown as needed and kept for the next query. z counts in 3D only, extra only where the space has it. */
 struct aoi_rows {
     size_t n, cap;
     uint64_t *id;

@@ -218,8 +218,7 @@ void aoi__cover_end(struct aoi_space *space, struct aoi__player *p)
 
 /* ------------------------------------------------------------------------------------------------------------- the look */
 
-/* The places of a page that have a layer of the mask. */
-static uint64_t with_layers(const struct aoi_space *space, const struct aoi__page *page, uint32_t mask, uint64_t places)
+uint64_t aoi__with_layers(const struct aoi_space *space, const struct aoi__page *page, uint32_t mask, uint64_t places)
 {
     uint64_t with = 0;
     if (page->all & mask) return places;
@@ -332,7 +331,7 @@ static void find_kept(struct cover_look *l, uint64_t *inside, uint64_t *outer)
         const struct aoi__page *page = &l->dir->page.at[l->c->page[i]];
         uint64_t maybe = outer[i] & ~inside[i] & (l->c->told[i] | changed(l, page, page->arrived));
         if (maybe != 0 && unit && space->set.shape == AOI_SHAPE_CELLS) maybe = kept_by_cells(l, page, maybe);
-        if (maybe != 0) maybe = with_layers(space, page, l->k->p->set.mask, maybe);
+        if (maybe != 0) maybe = aoi__with_layers(space, page, l->k->p->set.mask, maybe);
         inside[i] |= maybe & l->c->told[i];
         list_places(space, page, maybe & ~l->c->told[i], &l->k->s->perhaps);
     }
@@ -387,7 +386,7 @@ static void look_by_masks(struct cover_look *l, uint64_t *inside, uint64_t *othe
     l->sieve.n = c->n;
     double radius = w->slot != AOI__NONE ? (double)k->space->cold[w->slot].radius : 0;
     find_inside(l, w->base_lo, w->base_hi, radius, inside);
-    for (uint32_t i = 0; i < c->n; i++) inside[i] = with_layers(k->space, &l->dir->page.at[c->page[i]], k->p->set.mask, inside[i]);
+    for (uint32_t i = 0; i < c->n; i++) inside[i] = aoi__with_layers(k->space, &l->dir->page.at[c->page[i]], k->p->set.mask, inside[i]);
     if (k->margin > 0) find_kept(l, inside, other);
     const struct aoi__home own = own_home(l->dir, w);
     bool tiered = k->tiers != NULL && !k->p->set.presence_only;
@@ -414,7 +413,7 @@ static uint64_t sift_page(struct aoi_space *space, const struct aoi__cover *c, u
                           uint64_t in)
 {
     const struct aoi__page *page = &sieve->pool[c->page[i]];
-    in = with_layers(space, page, sieve->mask, in);
+    in = aoi__with_layers(space, page, sieve->mask, in);
     uint64_t want = in & c->told[i];
     if (!t->rows || want == 0) return in;
     sieve->page = &c->page[i];

@@ -4,6 +4,8 @@
 
 #include "core/look.h"
 
+struct aoi__page;
+
 /* Whether the player's view can be a cover: one watch that is not too large, and no rule that looks beyond it or at the rank of everything. */
 bool aoi__cover_fits(const struct aoi_space *space, const struct aoi__player *p);
 uint32_t aoi__only_watch(const struct aoi__player *p); /* AOI__NONE: it has none, or several */
@@ -40,6 +42,9 @@ void aoi__teller_for(struct aoi__teller *t, struct aoi__look *k, struct aoi__sie
 bool aoi__sift_box(struct aoi_space *space, const struct aoi__cover *c, struct aoi__sieve *sieve, struct aoi__teller *t, uint64_t *inside);
 /* Fills the lists of the scratch as aoi__cover_look() does, by what is inside each page. */
 void aoi__cover_compare(struct aoi__look *k, const uint64_t *inside);
+
+/* The places of a page, of those, that have a layer of the mask. */
+uint64_t aoi__with_layers(const struct aoi_space *space, const struct aoi__page *page, uint32_t mask, uint64_t places);
 
 /* Of any view: */
 bool aoi__view_holds(const struct aoi_space *space, const struct aoi__player *p, uint32_t slot);

@@ -566,6 +566,17 @@ static void grid_pages_of(struct aoi_space *space, uint32_t watch, aoi__slots *o
     }
 }
 
+static void grid_pages_in(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out)
+{
+    struct grid *g = grid_of(space);
+    int32_t first[3], last[3];
+    find_near(g, lo, hi, first, last);
+    for (uint32_t i = 0; i < g->near.n; i++) {
+        const struct aoi__block *block = &g->dir.block.at[g->near.at[i]];
+        if (block->full != 0) list_pages(g, block, aoi__cell_mask(&g->dir, block, first, last) & block->full, out);
+    }
+}
+
 static void grid_flushed(struct aoi_space *space)
 {
     if (aoi__blocks_next_window(&grid_of(space)->dir)) wide_stale(space); /* they are not registered in blocks, and do not keep them */
@@ -689,6 +700,7 @@ const struct aoi__index_ops aoi__grid_ops = {
     .resolve = grid_resolve,
     .pages = grid_pages,
     .pages_of = grid_pages_of,
+    .pages_in = grid_pages_in,
     .flushed = grid_flushed,
     .watching = grid_watching,
     .scan = grid_scan,

@@ -66,6 +66,8 @@ struct aoi__index_ops {
     struct aoi__blocks *(*pages)(const struct aoi_space *space);
     /* Appends the pages under the area of an active watch, first *border of them that are not wholly inside it. Only for a watch that is coverable. */
     void (*pages_of)(struct aoi_space *space, uint32_t watch, aoi__slots *out, uint32_t *border);
+    /* Appends the pages of all cells that a box touches, of which lo and hi may reach past everything. Only where there is pages(). */
+    void (*pages_in)(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out);
     /* A flush ends; all dirty players have been served or skipped. NULL: nothing to do. */
     void (*flushed)(struct aoi_space *space);
 

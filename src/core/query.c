@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/cover.h"
+#include "core/kernel.h"
 #include "core/look.h"
 
 void aoi_rows_clear(struct aoi_rows *rows)
@@ -101,17 +102,55 @@ static void page_slots(const struct aoi_space *space, aoi__slots *slots, uint64_
     rows->next = next;
 }
 
+/* Layers of the rows of pages of which not all have the same. */
+static void mend_layers(const struct aoi_space *space, const struct aoi__sieve *sieve, const uint64_t *inside, struct aoi_rows *rows)
+{
+    uint32_t *layers = rows->layers;
+    for (uint32_t i = 0; i < sieve->n; i++) {
+        const struct aoi__page *page = &sieve->pool[sieve->page[i]];
+        const uint32_t *slots = aoi__page_slots(page, space->dims);
+        if (page->any == page->all)
+            layers += __builtin_popcountll(inside[i]);
+        else
+            for (uint64_t m = inside[i]; m != 0; m &= m - 1) *layers++ = space->hot[slots[__builtin_ctzll(m)]].layers;
+    }
+}
+
+/* All that lies in the box, straight from the columns of the index's pages. False: there are none such, or more than the limit. */
+static bool box_rows(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, size_t limit, struct aoi_rows *rows)
+{
+    if (space->ops->pages_in == NULL || space->large_n > 0) return false;
+    struct aoi__scratch *s = space->scratch;
+    aoi__sync(space);
+    s->found.n = 0;
+    space->ops->pages_in(space, lo, hi, &s->found);
+    struct aoi__sieve sieve = {.pool = space->ops->pages(space)->page.at, .page = s->found.at, .n = s->found.n};
+    sieve.dims = space->dims;
+    sieve.extra = space->set.extra;
+    memcpy(sieve.lo, lo, sizeof sieve.lo);
+    memcpy(sieve.hi, hi, sizeof sieve.hi);
+    for (int k = 0; k < 2; k++) array_reserve(&s->mask[k], (size_t)sieve.n + 1);
+    uint64_t *inside = s->mask[0].at, *want = layers != 0 ? s->mask[1].at : NULL;
+    for (uint32_t i = 0; want != NULL && i < sieve.n; i++) {
+        const struct aoi__page *page = &sieve.pool[sieve.page[i]];
+        want[i] = aoi__with_layers(space, page, layers, page->used);
+    }
+    aoi__rows_reserve(rows, (size_t)sieve.n * AOI__PAGE + AOI__LANES);
+    rows->n = 0;
+    rows->next = 0;
+    if (!space->kernels->found(&sieve, want, inside, rows)) mend_layers(space, &sieve, inside, rows);
+    return rows->n <= limit;
+}
+
 int aoi_query_box(struct aoi_space *space, const float min[3], const float max[3], uint32_t layers, uint64_t cursor, size_t limit,
                   struct aoi_rows *rows)
 {
     float lo[3], hi[3];
     if (aoi__check_box(space, min, max, lo, hi) != AOI_OK) return AOI_EINVAL;
+    if (cursor == 0 && box_rows(space, lo, hi, layers, limit, rows)) return AOI_OK;
     aoi__slots found = {0};
     aoi__scan(space, lo, hi, layers, &found);
-    if (cursor == 0 && found.n <= limit)
-        fill(space, &found, rows);
-    else
-        page_slots(space, &found, cursor, limit, rows);
+    page_slots(space, &found, cursor, limit, rows);
     array_clear(&found);
     return AOI_OK;
 }
