@@ -4,7 +4,8 @@
 #include "server/flusher.h"
 
 #define TOLD_BYTES 16u /* of an entity in a view, about */
-/* Written in the middle of a flush, while they are in the cache: with a delta behind them they fit into two segments of the loopback, where 128 KiB would make a third one of a few bytes. */
+/* Are written in the middle of a flush, while they are in the cache: with the end of a delta they fit into two segments of the loopback, where 128 KiB would make a
+ * third one of a few bytes. */
 #define EARLY_BYTES (120u * 1024)
 #define IDS_FRAME_BYTES 64u /* of an Observed or Lost frame beside its ids, at most */
 

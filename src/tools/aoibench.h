@@ -19,6 +19,7 @@ struct aoibench_options {
     uint32_t batch;  /* moves a frame */
     uint32_t rounds; /* in turn with the yardstick */
     uint32_t write;  /* bytes a write of the ceiling */
+    uint32_t ready;  /* bytes that lie ready for it */
     uint32_t depth;  /* queries under way */
     double width, height;
     bool burst; /* a round's moves all at once, and the next when that has been told; else spread over the period */
@@ -47,9 +48,9 @@ int aoibench_net_push(struct bench *bench, double seconds, struct aoibench_resul
 int aoibench_net_compare(struct bench *bench, struct aoibench_result *result); /* with brute force; adds to *result */
 void aoibench_net_close(struct bench *bench);
 
-/* What it takes to send so many ready bytes over loopback TCP, in writes of this size, alternating between connections: seconds of the sender's processor. Below 0:
- * errno says why. */
-double aoibench_ceiling(uint64_t bytes, size_t write_bytes, uint32_t connections, bool pin);
+/* What it takes to send so many bytes over loopback TCP, of which ready_bytes lie ready and go over and over, in writes of this size, alternating between
+ * connections: seconds of the sender's processor. Below 0: errno says why. */
+double aoibench_ceiling(uint64_t bytes, size_t ready_bytes, size_t write_bytes, uint32_t connections, bool pin);
 
 /* Pins a process (0: this one) to the n-th processor that it may use, if there are several. */
 void aoibench_pin(pid_t pid, int n);

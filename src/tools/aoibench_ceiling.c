@@ -17,7 +17,6 @@
 #include "tools/aoibench.h"
 
 #define READ_BYTES ((size_t)1 << 18) /* like the client's */
-#define READY_BYTES ((size_t)2 << 20)
 #define CONNECTIONS_MAX 1000
 
 void aoibench_pin(pid_t pid, int n)
@@ -50,7 +49,7 @@ double aoibench_median(double *values, uint32_t n)
 }
 
 /* The sender: a process of its own, so that its processor time is its alone. Writes the seconds to `result`. */
-static _Noreturn void send_all(int listener, int result, uint64_t bytes, size_t write_bytes, uint32_t connections)
+static _Noreturn void send_all(int listener, int result, uint64_t bytes, size_t ready, size_t write_bytes, uint32_t connections)
 {
     int fds[CONNECTIONS_MAX], one = 1;
     struct timespec t;
@@ -59,7 +58,8 @@ static _Noreturn void send_all(int listener, int result, uint64_t bytes, size_t 
         fds[i] = accept(listener, NULL, NULL);
         if (fds[i] < 0 || setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0) _exit(1);
     }
-    size_t ready = READY_BYTES < write_bytes ? write_bytes : READY_BYTES, from = 0;
+    size_t from = 0;
+    if (ready < write_bytes) ready = write_bytes;
     char *data = mem_alloc(ready);
     memset(data, 1, ready);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -94,7 +94,7 @@ static void receive_all(struct pollfd *fds, uint32_t connections)
     free(data);
 }
 
-double aoibench_ceiling(uint64_t bytes, size_t write_bytes, uint32_t connections, bool pin)
+double aoibench_ceiling(uint64_t bytes, size_t ready_bytes, size_t write_bytes, uint32_t connections, bool pin)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof address;
@@ -107,7 +107,7 @@ double aoibench_ceiling(uint64_t bytes, size_t write_bytes, uint32_t connections
     pid_t sender = fork();
     if (sender == 0) {
         if (pin) aoibench_pin(0, 0);
-        send_all(listener, result[1], bytes, write_bytes, connections);
+        send_all(listener, result[1], bytes, ready_bytes, write_bytes, connections);
     }
     close(result[1]);
     for (uint32_t i = 0; i < connections && sender > 0; i++) {
@@ -129,7 +129,7 @@ int aoibench_run_ceiling(struct aoibench_options *o, pid_t daemon, char *error, 
     double *ns = mem_alloc(o->rounds * sizeof *ns);
     if (o->pin) aoibench_pin(0, 1);
     for (uint32_t i = 0; i < o->rounds; i++) {
-        double took = aoibench_ceiling(bytes / o->rounds, o->write, o->connections, o->pin);
+        double took = aoibench_ceiling(bytes / o->rounds, o->ready, o->write, o->connections, o->pin);
         if (took < 0) {
             snprintf(error, error_size, "cannot send to myself: %s", strerror(errno));
             free(ns);
@@ -139,6 +139,7 @@ int aoibench_run_ceiling(struct aoibench_options *o, pid_t daemon, char *error, 
     }
     const struct aoibench_figure figures[] = {
         {"connections", o->connections, 0, false},
+        {"ready_bytes", o->ready, 0, false},
         {"write_bytes", o->write, 0, false},
         {"ceiling_ns_per_update", aoibench_median(ns, o->rounds), 3, false},
     };

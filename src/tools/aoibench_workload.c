@@ -8,9 +8,10 @@
 #include "base/check.h"
 #include "tools/aoibench.h"
 
-#define FLUSH_MS 1   /* a round comes in one frame */
-#define LATE_SPACE 1 /* the second measurement runs in the space behind the first */
-#define CEILING_MOST ((uint64_t)1 << 30)
+#define FLUSH_MS 1                          /* a round comes in one frame */
+#define LATE_SPACE 1                        /* the second measurement runs in the space behind the first */
+#define PING_BOUND_MS 5                     /* what a Ping may take while flushes go on */
+#define CEILING_BYTES ((uint64_t)512 << 20) /* are sent in turn with each measurement: some 0.1 s */
 
 static const struct workload {
     const char *name;
@@ -56,14 +57,14 @@ static int compare(const struct aoibench_options *o, pid_t daemon, struct figure
             status = -1;
             break;
         }
-        uint64_t bytes = r->updates * AOIBENCH_UPDATE_BYTES < CEILING_MOST ? r->updates * AOIBENCH_UPDATE_BYTES : CEILING_MOST;
-        double took = aoibench_ceiling(bytes, r->written / r->writes, o->connections, o->pin);
+        uint64_t ready = r->updates / (r->rounds + !r->rounds) * AOIBENCH_UPDATE_BYTES; /* a round's */
+        double took = aoibench_ceiling(CEILING_BYTES, ready, r->written / r->writes, o->connections, o->pin);
         if (took < 0) {
             snprintf(error, error_size, "cannot send to myself: %s", strerror(errno));
             status = -1;
         }
         f->ours[i] = r->cpu_seconds * 1e9 / (double)r->updates;
-        f->ceiling[i] = took * 1e9 * AOIBENCH_UPDATE_BYTES / (double)bytes;
+        f->ceiling[i] = took * 1e9 * AOIBENCH_UPDATE_BYTES / (double)CEILING_BYTES;
         f->ratio[i] = f->ours[i] / f->ceiling[i];
         f->sum.rounds += r->rounds;
         f->sum.flushes += r->flushes;
@@ -131,7 +132,10 @@ int aoibench_run_workload(struct aoibench_options *o, pid_t daemon, char *error,
             {"latency_p50_ms", (double)histogram_at(&r->latency, 0.5) / 1e3, 3, r->latency.n == 0},
             {"latency_p99_ms", (double)histogram_at(&r->latency, 0.99) / 1e3, 3, r->latency.n == 0},
             {"latency_bound_ms", bound_ms, 3, false}, /* flush_ms + 5 ms + what the flush takes the processor */
+            {"latency_ratio", (double)histogram_at(&r->latency, 0.99) / 1e3 / bound_ms, 3, r->latency.n == 0},
             {"ping_p99_ms", (double)histogram_at(&r->ping, 0.99) / 1e3, 3, r->ping.n == 0},
+            {"ping_bound_ms", PING_BOUND_MS, 0, false},
+            {"ping_ratio", (double)histogram_at(&r->ping, 0.99) / 1e3 / PING_BOUND_MS, 3, r->ping.n == 0},
             {"ping_max_ms", (double)r->ping.max / 1e3, 3, r->ping.n == 0},
             {"generator_late_p99_ms", (double)histogram_at(&r->late, 0.99) / 1e3, 3, r->late.n == 0},
         };
