@@ -25,7 +25,7 @@ static inline void *array__grow(void *p, uint32_t *cap, size_t need, size_t size
     CHECK(need <= UINT32_MAX / 2);
     uint32_t want = *cap + *cap / 2;
     if (want < need) want = (uint32_t)need;
-    if (want < 8) want = 8;
+    if (want * size < 24) want = (uint32_t)(24 / size); /* no allocation is smaller than that */
     *cap = want;
     return mem_realloc(p, want * size);
 }

@@ -48,42 +48,41 @@ static uint64_t bit_of(struct aoi__home home)
 
 /* ------------------------------------------------------------------------------------------------------------- which pages */
 
-void aoi__cover_free(struct aoi__cover *c)
+void aoi__cover_free(struct aoi_space *space, struct aoi__cover *c)
 {
-    free(c->told);
+    pool_free(&space->pool, c->told, c->bytes);
     *c = (struct aoi__cover){.watch = AOI__NONE};
 }
 
-uint64_t aoi__cover_bytes(const struct aoi__cover *c)
-{
-    return (uint64_t)c->cap * (sizeof *c->told + sizeof *c->page + (c->late != NULL ? sizeof *c->late : 0));
-}
+#define SPARE 8 /* pages: with so much more room than it needs, a cover becomes smaller */
 
-/* Room for n pages, and with late masks if there are any or they are asked for. All share an allocation, so that they are near each other. */
-static void reserve(struct aoi__cover *c, uint32_t n, bool late)
+/* Room for n pages, not much more, and with late masks if there are any or they are asked for. All share an allocation, so that they are near each other. */
+static void reserve(struct aoi_space *space, struct aoi__cover *c, uint32_t n, bool late)
 {
     late |= c->late != NULL;
-    if (n <= c->cap && late == (c->late != NULL)) return;
-    uint32_t cap = n <= c->cap ? c->cap : n + n / 4 + 2, masks = late ? 2 : 1;
-    uint64_t *told = mem_alloc(cap * (masks * sizeof *c->told + sizeof *c->page));
-    uint32_t *page = (uint32_t *)(told + (size_t)masks * cap);
+    if (n <= c->cap && c->cap <= n + n / 4 + SPARE && late == (c->late != NULL)) return;
+    uint32_t masks = late ? 2 : 1, keep = c->n < n ? c->n : n;
+    size_t each = masks * sizeof *c->told + sizeof *c->page, bytes = pool_size(n * each), cap = bytes / each;
+    uint64_t *told = pool_alloc(&space->pool, bytes);
+    uint32_t *page = (uint32_t *)(told + masks * cap);
     if (late) memset(told + cap, 0, cap * sizeof *told);
-    if (c->n > 0) {
-        memcpy(told, c->told, c->n * sizeof *told);
-        memcpy(page, c->page, c->n * sizeof *page);
-        if (c->late != NULL) memcpy(told + cap, c->late, c->n * sizeof *told);
+    if (keep > 0) {
+        memcpy(told, c->told, keep * sizeof *told);
+        memcpy(page, c->page, keep * sizeof *page);
+        if (c->late != NULL) memcpy(told + cap, c->late, keep * sizeof *told);
     }
-    free(c->told);
+    pool_free(&space->pool, c->told, c->bytes);
     c->told = told;
     c->page = page;
     c->late = late ? told + cap : NULL;
-    c->cap = cap;
+    c->cap = (uint32_t)cap;
+    c->bytes = (uint32_t)bytes;
 }
 
 /* Masks for places of which the tier was not due. */
-static uint64_t *late_masks(struct aoi__cover *c)
+static uint64_t *late_masks(struct aoi_space *space, struct aoi__cover *c)
 {
-    reserve(c, c->n, true);
+    if (c->late == NULL) reserve(space, c, c->n, true);
     return c->late;
 }
 
@@ -143,7 +142,7 @@ static void restock(struct aoi__look *k)
         list_gone(k, page, c->told[i], c->late != NULL ? c->late[i] : 0);
         c->told_n -= (uint32_t)__builtin_popcountll(c->told[i]);
     }
-    reserve(c, pages->n, false);
+    reserve(space, c, pages->n, false);
     c->n = pages->n;
     if (c->n > 0) {
         memcpy(c->page, pages->at, c->n * sizeof *c->page);
@@ -171,7 +170,7 @@ void aoi__cover_begin(struct aoi_space *space, struct aoi__player *p)
         if (p->told.at[i] & AOI__OWED || home.page == AOI__NOWHERE || found_at(dir, pages->at, pages->n, home.page) == AOI__NONE) return;
     }
     bool first = c->told == NULL; /* a view that was a cover before keeps both its buffers: it may be one by turns */
-    reserve(c, pages->n + 1, false);
+    reserve(space, c, pages->n + 1, false);
     c->watch = watch;
     c->unit = space->watches.at[watch].slot;
     c->border = border;
@@ -188,7 +187,7 @@ void aoi__cover_begin(struct aoi_space *space, struct aoi__player *p)
         struct aoi__home home = aoi__home_of(dir, slot);
         uint32_t at = found_at(dir, c->page, c->n, home.page);
         c->told[at] |= bit_of(home);
-        if (entry & AOI__LATE) late_masks(c)[at] |= bit_of(home);
+        if (entry & AOI__LATE) late_masks(space, c)[at] |= bit_of(home);
         c->told_n++;
     }
     p->told.n = left;
@@ -357,7 +356,7 @@ static struct aoi__rings rings_of(struct aoi__look *k, struct aoi__blocks *dir)
 {
     struct aoi__cover *c = &k->p->cover;
     const uint64_t flush = k->info->flush;
-    late_masks(c);
+    late_masks(k->space, c);
     for (uint32_t i = 0; k->nested_tiers && i < c->n; i++) {
         struct aoi__page *page = &dir->page.at[c->page[i]];
         if (page->reached != flush) find_reach(k, dir, page);
@@ -529,7 +528,7 @@ static void rehouse_row(struct aoi__look *k, uint32_t slot)
         return;
     }
     struct spot spot = spot_of(k, slot);
-    late_masks(&k->p->cover)[spot.page] |= spot.bit;
+    late_masks(k->space, &k->p->cover)[spot.page] |= spot.bit;
     k->left = true;
 }
 

@@ -16,8 +16,7 @@ void aoi__cover_begin(struct aoi_space *space, struct aoi__player *p);
 /* The cover becomes a list again: nothing that was told is forgotten. Fine if there is none. */
 void aoi__cover_end(struct aoi_space *space, struct aoi__player *p);
 
-void aoi__cover_free(struct aoi__cover *c);
-uint64_t aoi__cover_bytes(const struct aoi__cover *c);
+void aoi__cover_free(struct aoi_space *space, struct aoi__cover *c);
 
 /* Compares what the pages hold now with what was told: updates become rows; what has gone, has come, and is kept with another payload or other layers is
  * appended to the lists of the scratch. The cover keeps what was told and is still seen. */

@@ -358,7 +358,7 @@ void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell)
     idmap_remove(&space->player_map, p->id);
     array_clear(&p->units);
     array_clear(&p->overrides);
-    aoi__cover_free(&p->cover);
+    aoi__cover_free(space, &p->cover);
     array_clear(&p->told);
     array_clear(&p->since);
     p->id = 0;

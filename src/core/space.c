@@ -61,12 +61,13 @@ void aoi__space_free(struct aoi_space *space)
     for (uint32_t p = 0; p < space->players.n; p++) {
         array_clear(&space->players.at[p].units);
         array_clear(&space->players.at[p].told);
-        aoi__cover_free(&space->players.at[p].cover);
+        aoi__cover_free(space, &space->players.at[p].cover);
         array_clear(&space->players.at[p].since);
         array_clear(&space->players.at[p].overrides);
     }
     array_clear(&space->players);
     array_clear(&space->free_players);
+    pool_clear(&space->pool);
     idmap_clear(&space->player_map);
     array_clear(&space->dirty);
     array_clear(&space->marked);
@@ -201,9 +202,10 @@ void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats)
     bytes += (uint64_t)space->slot_cap * (sizeof *space->hot + sizeof *space->cold + sizeof *space->own + sizeof *space->mark) + space->slot_cap / 4;
     bytes += (uint64_t)space->rare.cap * sizeof *space->rare.at + (uint64_t)space->free_rare.cap * 4;
     bytes += (uint64_t)space->touched.cap * sizeof *space->touched.at + (uint64_t)space->watches.cap * sizeof *space->watches.at;
+    bytes += space->pool.bytes;
     bytes += (uint64_t)space->players.cap * sizeof *space->players.at + (uint64_t)space->free_slots.cap * 4;
     for (uint32_t p = 0; p < space->players.n; p++)
-        bytes += aoi__cover_bytes(&space->players.at[p].cover) + (uint64_t)space->players.at[p].told.cap * 4 +
+        bytes += (space->players.at[p].cover.bytes > POOL_MAX ? space->players.at[p].cover.bytes : 0) + (uint64_t)space->players.at[p].told.cap * 4 +
                  (uint64_t)space->players.at[p].units.cap * sizeof(struct aoi__unit);
     stats->memory_bytes += bytes + space->ops->bytes(space) + aoi__large_bytes(space);
 }

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/idmap.h"
+#include "base/pool.h"
 #include "core/aoi.h"
 #include "core/ids.h"
 #include "core/index.h"
@@ -110,6 +111,7 @@ struct aoi__cover {
     uint32_t n, cap;
     uint32_t border; /* pages from here on lie wholly inside the watch */
     uint32_t told_n; /* bits set in told */
+    uint32_t bytes;  /* of the allocation */
     uint64_t *told;  /* by page; and behind them, in the same allocation, the pages */
     uint64_t *late;  /* of those, of which the tier was not due since they moved. NULL: none */
     uint32_t *page;
@@ -225,6 +227,7 @@ struct aoi_space {
 
     ARRAY(struct aoi__player) players;
     aoi__slots free_players;
+    struct pool pool; /* for what players have of their own */
     struct idmap player_map;
     uint32_t player_n;
     ARRAY(uint64_t) dirty; /* bitmap by player slot: to be looked at by the next flush */

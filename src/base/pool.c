@@ -1,0 +1,87 @@
+/* pool.c: lists of free pieces by size, cut from slabs. */
+#include "base/pool.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+#define SMALL 256 /* up to this a class for every 16 bytes, above four for each power of two */
+#define SLAB 4096 /* the smallest */
+
+static void push(void **list, void *p)
+{
+    memcpy(p, list, sizeof *list);
+    *list = p;
+}
+
+static void *pop(void **list)
+{
+    void *p = *list;
+    memcpy(list, p, sizeof *list);
+    return p;
+}
+
+void pool_clear(struct pool *pool)
+{
+    while (pool->slabs != NULL) free(pop(&pool->slabs));
+    *pool = (struct pool){0};
+}
+
+/* The step between classes at this size, a power of two. */
+static size_t step_of(size_t bytes)
+{
+    return bytes <= SMALL ? 16 : (size_t)1 << (61 - __builtin_clzll((bytes - 1) | 1));
+}
+
+size_t pool_size(size_t bytes)
+{
+    size_t step = step_of(bytes);
+    return bytes == 0 ? 16 : (bytes + step - 1) & ~(step - 1);
+}
+
+static uint32_t class_of(size_t size)
+{
+    if (size <= SMALL) return (uint32_t)(size / 16 - 1);
+    uint32_t power = 63 - (uint32_t)__builtin_clzll(size - 1); /* size is in (2^power, 2^(power + 1)] */
+    return 16 + (power - 8) * 4 + (uint32_t)((size - ((size_t)1 << power)) / step_of(size)) - 1;
+}
+
+/* A slab is an eighth of all, so that there are few; its first 16 bytes are the list's. */
+static void add_slab(struct pool *pool)
+{
+    size_t bytes = pool->bytes / 8 > SLAB ? pool->bytes / 8 : SLAB;
+    char *slab = mem_alloc(bytes + 16);
+    while (pool->end - pool->at >= 16) { /* the rest of the last one */
+        size_t left = (size_t)(pool->end - pool->at), size = left;
+        while (pool_size(size) > left) size -= 16;
+        push(&pool->free[class_of(pool_size(size))], pool->at);
+        pool->at += pool_size(size);
+    }
+    push(&pool->slabs, slab);
+    pool->at = slab + 16;
+    pool->end = slab + 16 + bytes;
+    pool->bytes += bytes + 16;
+}
+
+void *pool_alloc(struct pool *pool, size_t bytes)
+{
+    size_t size = pool_size(bytes);
+    if (size > POOL_MAX) return mem_alloc(size);
+    void **list = &pool->free[class_of(size)];
+    if (*list != NULL) return pop(list);
+    if ((size_t)(pool->end - pool->at) < size) add_slab(pool);
+    char *p = pool->at;
+    pool->at += size;
+    return p;
+}
+
+void pool_free(struct pool *pool, void *p, size_t bytes)
+{
+    size_t size = pool_size(bytes);
+    if (size > POOL_MAX)
+        free(p);
+    else if (p != NULL)
+        push(&pool->free[class_of(size)], p);
+}
