@@ -40,6 +40,8 @@ struct option_row {
 static const struct option_row rows[] = {
     {"address", "HOST:PORT", "a daemon that runs; 127.0.0.1:2643. For query the path of its Unix socket", NET | INPUT | QUERY, KIND_TEXT, AT(address),
      0, 0},
+    {"tls", NULL, "speak TLS, for which the system's authorities are trusted", NET | INPUT, KIND_FLAG, AT(tls), 0, 0},
+    {"ca", "FILE", "speak TLS, and trust these authorities", NET | INPUT, KIND_TEXT, AT(ca), 0, 0},
     {"aoid", "PATH", "start this daemon on a free port, and stop it in the end", NET | INPUT | QUERY, KIND_TEXT, AT(aoid), 0, 0},
     {"pid", "PID", "process of a daemon that runs here, for its CPU time", NET | INPUT | QUERY, KIND_COUNT, AT(pid), 1, 4194304},
     {"workload", "NAME", "W1 or W2 of `aoibench core`, all of it over the network, in turn with the ceiling; then at half of full load", NET,
@@ -85,6 +87,7 @@ static int print_help(FILE *out, int status)
                 fprintf(out, "  --%-11s %-9s  %s\n", rows[i].name, rows[i].value ? rows[i].value : "", rows[i].help);
     }
     fputs("\nLatency is the time from when a move was due to when its delta has been read.\n"
+          "Where the daemon has a tokens_file, the secret of a writer goes into the environment variable AOI_TOKEN.\n"
           "Example: aoibench net --aoid build/aoid --entities 20000 --rate 20 --seconds 5\n",
           out);
     return status;

@@ -12,7 +12,7 @@
 #define AOIBENCH_UPDATE_BYTES 16 /* an id, x and y */
 
 struct aoibench_options {
-    const char *address, *aoid, *workload, *redis;
+    const char *address, *aoid, *workload, *redis, *ca;
     uint32_t entities, players, connections, movers;
     double rate, seconds, warmup, side, radius, speed;
     uint32_t flush_ms, index, pid, space, redis_pid;
@@ -25,7 +25,7 @@ struct aoibench_options {
     bool burst; /* a round's moves all at once, and the next when that has been told; else spread over the period */
     bool plain; /* no extra word: updates of 16 bytes, and no latency */
     bool pin;   /* the daemon on the first processor, the load on the second */
-    bool mirror, json;
+    bool mirror, json, tls;
 };
 
 struct aoibench_result {

@@ -141,6 +141,9 @@ static int bench_connect(struct bench *b)
         snprintf(name, sizeof name, "aoibench-%s", mover ? "mover" : b->conns < players_end ? "players" : "pings");
         const struct libaoi_options options = {.address = b->o->address,
                                                .client_name = name,
+                                               .token = getenv("AOI_TOKEN"),
+                                               .tls = b->o->tls || b->o->ca != NULL,
+                                               .tls_ca = b->o->ca,
                                                .mirror = b->o->mirror && !mover,
                                                .handlers = {.ctx = b, .delta = on_delta, .ack = on_ack, .pong = on_pong}};
         char why[300];

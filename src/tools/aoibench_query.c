@@ -185,7 +185,7 @@ static bool measure(struct side *s, double seconds, struct rate *rate)
 /* W2's population: those of `aoibench net`, standing. */
 static bool aoid_begin(struct side *s, const struct place *places, struct libaoi **owner, char *error, size_t error_size)
 {
-    const struct libaoi_options options = {.address = s->o->address, .client_name = "aoibench-query"};
+    const struct libaoi_options options = {.address = s->o->address, .client_name = "aoibench-query", .token = getenv("AOI_TOKEN")};
     *owner = libaoi_connect(&options, error, error_size);
     if (*owner == NULL) return false;
     libaoi_create_space(*owner, s->o->space, &(struct libaoi_settings){.index = s->o->index, .flush_ms = 0}, false);
@@ -197,7 +197,8 @@ static bool aoid_begin(struct side *s, const struct place *places, struct libaoi
     if (s->fd < 0) return false;
     struct codec_client_frame hello = {.seq = 1, .kind = CODEC_HELLO};
     hello.u.hello.protocol_version = CODEC_PROTOCOL_VERSION;
-    hello.u.hello.client_name = "aoibench-query";
+    hello.u.hello.client_name = options.client_name;
+    hello.u.hello.token = options.token;
     codec_encode_client(&hello, &s->out);
     s->answered--; /* the Welcome is no answer */
     return wait_for(s, 0);
