@@ -144,19 +144,25 @@ static inline struct aoi__home aoi__home_of(const struct aoi__blocks *dir, uint3
     return slot < dir->home.n ? dir->home.at[slot] : (struct aoi__home){.page = AOI__NOWHERE};
 }
 
+/* The columns behind x. They are reckoned in numbers, for an empty page has none, and to a null pointer nothing may be added. */
+static inline void *aoi__page_behind(const void *column, size_t bytes)
+{
+    return (void *)((uintptr_t)column + bytes);
+}
+
 static inline uint64_t *aoi__page_ids(const struct aoi__page *page, uint32_t dims)
 {
-    return (uint64_t *)(void *)(page->x + (size_t)dims * page->cap);
+    return aoi__page_behind(page->x, (size_t)dims * page->cap * sizeof *page->x);
 }
 
 static inline uint32_t *aoi__page_slots(const struct aoi__page *page, uint32_t dims)
 {
-    return (uint32_t *)(void *)(aoi__page_ids(page, dims) + page->cap);
+    return aoi__page_behind(aoi__page_ids(page, dims), page->cap * sizeof(uint64_t));
 }
 
 static inline uint32_t *aoi__page_extra(const struct aoi__page *page, uint32_t dims)
 {
-    return aoi__page_slots(page, dims) + page->cap;
+    return aoi__page_behind(aoi__page_slots(page, dims), page->cap * sizeof(uint32_t));
 }
 
 static inline uint32_t aoi__page_first(const struct aoi__block *block, uint32_t bit)

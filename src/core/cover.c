@@ -100,7 +100,6 @@ static uint32_t found_at(const struct aoi__blocks *dir, const uint32_t *page, ui
 
 static void list_places(const struct aoi_space *space, const struct aoi__page *page, uint64_t places, aoi__slots *out)
 {
-    if (places == 0) return; /* perhaps for the page is empty, and has no columns */
     const uint32_t *slots = aoi__page_slots(page, space->dims);
     for (; places != 0; places &= places - 1) *array_add(out) = slots[__builtin_ctzll(places)];
 }
@@ -108,7 +107,6 @@ static void list_places(const struct aoi_space *space, const struct aoi__page *p
 /* Told places that are no longer seen; flagged if they are late. */
 static void list_gone(const struct aoi__look *k, const struct aoi__page *page, uint64_t places, uint64_t late)
 {
-    if (places == 0) return;
     const uint32_t *slots = aoi__page_slots(page, k->space->dims);
     for (; places != 0; places &= places - 1) {
         uint32_t place = (uint32_t)__builtin_ctzll(places);
