@@ -32,7 +32,8 @@ static uint64_t allocated(void)
 
 static bool fits(const struct budget *budget, uint64_t bytes)
 {
-    return budget->next_ns != 0 && budget->seen_bytes + budget->charged_bytes + bytes <= budget->limit_bytes;
+    int64_t grown = (int64_t)(budget->buffers_bytes - budget->buffers_seen);
+    return budget->next_ns != 0 && (int64_t)(budget->seen_bytes + budget->charged_bytes + bytes) + grown <= (int64_t)budget->limit_bytes;
 }
 
 static bool has_room(struct budget *budget, uint64_t bytes)
@@ -42,6 +43,7 @@ static bool has_room(struct budget *budget, uint64_t bytes)
     if (now_ns >= budget->next_ns + (fits(budget, bytes) ? STALE_NS : 0)) {
         budget->seen_bytes = allocated();
         budget->charged_bytes = 0;
+        budget->buffers_seen = budget->buffers_bytes;
         budget->next_ns = uv_hrtime() + LOOK_SHARE * (uv_hrtime() - now_ns);
     }
     return fits(budget, bytes);
@@ -57,6 +59,12 @@ bool budget_admit(struct budget *budget, uint64_t bytes)
 bool budget_full(struct budget *budget)
 {
     return !has_room(budget, LEAST_BYTES);
+}
+
+void budget_count(struct budget *budget, uint64_t *counted, uint64_t bytes)
+{
+    budget->buffers_bytes += bytes - *counted;
+    *counted = bytes;
 }
 
 void budget_charge(struct budget *budget, uint64_t bytes)

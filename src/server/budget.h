@@ -5,16 +5,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Of unsent bytes a connection may have so many though the memory is full: what it is told must get through. */
+#define BUDGET_UNSENT_BYTES 65536u
+
 /* A look walks the allocator's free lists: 150 ms where there are 500,000 pieces. So it is taken only where the limit seems to be reached, and at most for 1 % of
  * the time. */
 struct budget {
     uint64_t limit_bytes;   /* 0: none; then nothing is ever looked at */
     uint64_t seen_bytes;    /* allocated at the last look */
     uint64_t charged_bytes; /* admitted since, by estimates that are rather too high */
+    uint64_t buffers_bytes; /* of connections now, counted by whoever has them */
+    uint64_t buffers_seen;  /* at the last look */
     uint64_t next_ns;       /* when there may be another look; 0: there was none yet */
 };
 
 /* budget NULL: no limit. */
+
+/* Buffers of a connection that held *counted bytes hold so many now. */
+void budget_count(struct budget *budget, uint64_t *counted, uint64_t bytes);
 
 /* Admits something that will hold about so many bytes; false: it would be too much. */
 bool budget_admit(struct budget *budget, uint64_t bytes);

@@ -32,7 +32,8 @@ struct batch {
 };
 
 #define COLUMN_PIECE 2048 /* ids between two looks at the clock */
-#define STEPS_PIECE 16    /* commands, likewise */
+#define PLAYER_BYTES 640
+#define STEPS_PIECE 16 /* commands, likewise */
 
 typedef void command_handler(struct batch *batch, const struct codec_command *command);
 
@@ -289,7 +290,7 @@ static const struct {
     [CODEC_SET_RADIUS] = {set_radius, ROLE_WRITER, 0, false},
     [CODEC_SET_LAYERS] = {set_layers, ROLE_WRITER, 0, false},
     [CODEC_SET_PAYLOAD] = {set_payload, ROLE_WRITER, 16, false},
-    [CODEC_OPEN_PLAYER] = {open_player, ROLE_READER, 512, false},
+    [CODEC_OPEN_PLAYER] = {open_player, ROLE_READER, 64, false},
     [CODEC_CLOSE_PLAYER] = {close_player, ROLE_READER, 0, false},
     [CODEC_SUBSCRIBE] = {subscribe, ROLE_READER, 256, false},
     [CODEC_UNSUBSCRIBE] = {unsubscribe, ROLE_READER, 0, false},
@@ -304,13 +305,21 @@ static const struct {
     [CODEC_PUBLISH] = {publish, ROLE_WRITER, 64, false},
 };
 
-static uint64_t keeps(const struct codec_command *command)
+/* What a player takes that the command makes, if there is none yet. */
+static uint64_t player_keeps(const struct batch *batch, uint64_t player)
+{
+    return batch->space != NULL && aoi_player_owner(batch->space, player) == 0 ? PLAYER_BYTES : 0;
+}
+
+static uint64_t keeps(const struct batch *batch, const struct codec_command *command)
 {
     uint64_t bytes = commands[command->kind].keeps;
     switch (command->kind) {
     case CODEC_ADD_ENTITY: return command->u.add_entity.mode == AOI_ADD_ADOPT ? 0 : bytes + command->u.add_entity.entity.payload_len;
     case CODEC_SET_PAYLOAD: return command->u.set_payload.payload_len > 0 ? bytes + command->u.set_payload.payload_len : 0;
-    case CODEC_OPEN_PLAYER: return command->u.open_player.settings.take_over ? 0 : bytes;
+    case CODEC_OPEN_PLAYER: return command->u.open_player.settings.take_over ? 0 : bytes + player_keeps(batch, command->u.open_player.player);
+    case CODEC_SUBSCRIBE: return bytes + player_keeps(batch, command->u.subscribe.player);
+    case CODEC_SET_VIEWPORT: return bytes + player_keeps(batch, command->u.set_viewport.player);
     case CODEC_OVERRIDE: return command->u.override.kind == AOI_OVERRIDE_NONE ? 0 : bytes;
     case CODEC_PUBLISH: return bytes + command->u.publish.message_len;
     default: return bytes;
@@ -320,7 +329,7 @@ static uint64_t keeps(const struct codec_command *command)
 /* Whether what the command adds still fits in max_memory_bytes. */
 static bool fits(const struct batch *batch, const struct codec_command *command)
 {
-    uint64_t bytes = keeps(command);
+    uint64_t bytes = keeps(batch, command);
     return bytes == 0 || budget_admit(batch->dispatch->budget, bytes);
 }
 

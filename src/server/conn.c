@@ -37,6 +37,7 @@ struct conn {
     struct buf in; /* received, but no whole frame yet, or not its turn */
     enum input input;
     uint64_t held_by, held_ns; /* the space, and since when; held_ns 0: not held */
+    uint64_t counted;          /* what its buffers took when that was counted last */
     uint64_t busy_ns;          /* what its bytes and frames took lately: halved with each tick */
     bool waits;                /* in server->light or heavy, perhaps without still being INPUT_WAITING */
     bool unread;               /* its turn begins by reading: there was something to read, but no time */
@@ -123,12 +124,24 @@ static size_t frame_limit(const struct conn *conn)
     return conn->session.state == SESSION_HELLO_WAIT && most > DISPATCH_HELLO_BYTES ? DISPATCH_HELLO_BYTES : most;
 }
 
-/* Whether the outbox is too full for another reply, though what the kernel takes is written. */
+/* Whether the outbox is too full for another reply; where memory is short, that is sooner. */
+static bool is_full(struct conn *conn)
+{
+    const struct outbox *out = &conn->session.out;
+    return outbox_full(out) || (outbox_bytes(out) > BUDGET_UNSENT_BYTES && budget_full(&conn->server->budget));
+}
+
+/* The same, but what the kernel takes is written. */
 static bool blocked(struct conn *conn)
 {
-    if (!outbox_full(&conn->session.out)) return false;
+    if (!is_full(conn)) return false;
     if (outbox_flush(&conn->session.out) < 0) session_close(&conn->server->sessions, &conn->session, CLOSE_IO);
-    return outbox_full(&conn->session.out);
+    return is_full(conn);
+}
+
+static void count_buffers(struct conn *conn)
+{
+    budget_count(&conn->server->budget, &conn->counted, outbox_held(&conn->session.out) + conn->in.cap);
 }
 
 /* Whether another frame may be applied. */
@@ -223,10 +236,10 @@ static void take_input(struct conn *conn, const char *data, size_t len, bool mor
     bool broken = conn->session.state == SESSION_BROKEN;
     if (broken) session_touch(&conn->server->sessions, &conn->session);
     if (conn->held_by != 0) conn->server->holds = true;
-    set_input(conn, conn->held_by != 0                                                          ? INPUT_HELD
-                    : outbox_full(&conn->session.out) && !broken && conn->session.batch == NULL ? INPUT_PAUSED
-                    : more                                                                      ? INPUT_WAITING
-                                                                                                : INPUT_READING);
+    set_input(conn, conn->held_by != 0                                        ? INPUT_HELD
+                    : !broken && conn->session.batch == NULL && is_full(conn) ? INPUT_PAUSED
+                    : more                                                    ? INPUT_WAITING
+                                                                              : INPUT_READING);
 }
 
 /* A plain client is told so in its own language. */
@@ -353,6 +366,7 @@ void conn_drop(struct conn *conn)
     last->at = conn->at;
     array_swap_remove(&server->conns, conn->at);
     if (conn->refused) server->refused--;
+    budget_count(&server->budget, &conn->counted, 0);
     uv_close(&conn->stream.handle, on_closed);
 }
 
@@ -438,7 +452,7 @@ static void settle_outbox(struct conn *conn)
 
 static void settle_open(struct conn *conn)
 {
-    bool full = outbox_full(&conn->session.out);
+    bool full = is_full(conn);
     if (!full) conn->soft_ms = 0;
     if (full && conn->soft_ms == 0) conn->soft_ms = now_ms(conn);
     if (full && conn->input == INPUT_READING) set_input(conn, INPUT_PAUSED);
@@ -456,6 +470,7 @@ void conn_settle(struct conn *conn)
         log_close(conn);
     }
     if (session->state < SESSION_BROKEN) settle_open(conn);
+    count_buffers(conn);
     if (session->state != SESSION_CLOSING) return;
     if (!waits_to_close(conn)) {
         conn_drop(conn);
@@ -518,6 +533,7 @@ void conn_tick(struct conn *conn)
             session_finish(&server->sessions, &conn->session);
         return;
     }
+    if (conn->soft_ms != 0) settle_open(conn); /* there may be memory again */
     if (conn->soft_ms != 0 && clock_ms >= conn->soft_ms + config->out_soft_ms) reason = CLOSE_OUT_SOFT;
     if (hung_up(conn)) reason = CLOSE_IO;
     if (conn->input == INPUT_READING) {

@@ -17,13 +17,14 @@ static struct session *ready(const struct deliver *deliver, aoi_owner owner)
     return session == NULL || session->state != SESSION_READY || deliver_owes(session) ? NULL : session;
 }
 
-/* Over max_memory_bytes there is room for leaves and updates alone: enters wait. */
+/* Over max_memory_bytes there is room for leaves and updates alone, and none where much is unsent already: enters wait. */
 static size_t room(void *ctx, aoi_owner owner)
 {
     const struct deliver *deliver = ctx;
     const struct session *session = ready(deliver, owner);
     size_t room = session == NULL ? 0 : outbox_room(&session->out);
-    return room > 1 && budget_full(deliver->budget) ? 1 : room;
+    if (room <= 1 || !budget_full(deliver->budget)) return room;
+    return outbox_bytes(&session->out) < BUDGET_UNSENT_BYTES;
 }
 
 /* What was put into the outbox, before which there were so many bytes, is complete. */

@@ -34,6 +34,11 @@ uint64_t outbox_bytes(const struct outbox *outbox)
     return buf_len(&outbox->queue) + buf_len(&outbox->flying);
 }
 
+uint64_t outbox_held(const struct outbox *outbox)
+{
+    return outbox->queue.cap + outbox->flying.cap;
+}
+
 bool outbox_full(const struct outbox *outbox)
 {
     return outbox_bytes(outbox) + outbox->limits->slack_bytes > outbox->limits->soft_bytes;

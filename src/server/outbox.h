@@ -42,6 +42,7 @@ struct buf *outbox_queue(struct outbox *outbox); /* where something else than a 
 /* Joined to those before it, where it can be. */
 void outbox_delta(struct outbox *outbox, const struct aoi_delta *delta, size_t max_frame_bytes);
 
+uint64_t outbox_held(const struct outbox *outbox); /* what its buffers take, used or not */
 uint64_t outbox_bytes(const struct outbox *outbox);
 bool outbox_full(const struct outbox *outbox);   /* at the soft limit, or so near that no delta is sure to fit */
 size_t outbox_room(const struct outbox *outbox); /* bytes to the soft limit; 0 when full */

@@ -1,4 +1,6 @@
 """test_budget.py: max_memory_bytes: what is refused, what waits, what goes on."""
+import time
+
 import aoiclient as aoi
 from aoiclient import Connection, pb
 from harness import Daemon, eventually, main, test
@@ -57,6 +59,31 @@ def over_the_limit_enters_wait_and_all_else_goes_on():
         c.ok(S, aoi.flush())
         assert set(view.entities) == {2, 4}
         assert fill(c, 2000, 10) == 10
+
+
+@test
+def what_is_not_read_counts_too_and_is_answered_when_it_is():
+    """60 connections, each with 17 MB of answers that it does not read: without a bound in sum each could have out_soft_bytes of them."""
+    limit, n, asked, rows = 64 << 20, 60, 60, 10000
+    box = aoi.bounds((-1, -1), (rows, rows))
+    with Daemon(memory=8 << 30, max_memory_bytes=limit) as d, Connection(d.port) as c:  # so that it is the one without a sanitizer
+        c.ok(S, aoi.create_space(flush_ms=0), *[aoi.add(1 + i, i, i) for i in range(rows)])
+        one = len(pb.ServerFrame(result=c.query(S, aabb=pb.AabbQuery(box=box)) and c.log[-1].result).SerializeToString())
+        others = [Connection(d.port, rcvbuf=4096) for _ in range(n)]
+        for other in others:
+            other.write(b"".join(aoi.encode(2 + i, query=pb.Query(space=S, aabb=pb.AabbQuery(box=box))) for i in range(asked)))
+        most = 0
+        for _ in range(100):
+            c.ok(S, aoi.move((1, 1, 1)))
+            most = max(most, d.resident_bytes())
+            time.sleep(0.01)
+        print("        %.0f MB of %.0f" % (most / 1e6, limit / 1e6))
+        assert most < limit + n * (65536 + 2 * one), most
+        for other in others:
+            for i in range(asked):
+                frame = other.next()
+                assert frame.reply_to == 2 + i and len(frame.result.entities.ids) == rows
+            other.close()
 
 
 if __name__ == "__main__":
