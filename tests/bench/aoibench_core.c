@@ -10,6 +10,7 @@
 
 /* The default of a space, for all workloads: the figures are those of somebody who has chosen nothing. */
 #define CELL_SIZE AOI_CELL_SIZE_DEFAULT
+#define WARM_UP 20 /* rounds: everybody has gone into another cell by then, and what grows for that has grown */
 #define USUAL_SEED 0x9E3779B97F4A7C15u
 
 static void run_all(const struct options *o, struct result *out);
@@ -28,6 +29,7 @@ static const struct workload workloads[] = {
     {"W6", "W1 with half-extents 10, 50 and 300", 10000, 2000, 50, 0.5, 100, 0, three_sizes, run_all},
     {"MEM", "a million that nobody watches: bytes an entity", 1000000, 20000, 50, 0.5, 2, 0, NULL, run_memory},
     {"IDLE", "a million still ones, 10,000 players: one moves, all move", 1000000, 20000, 50, 0.5, 200, 0, NULL, run_idle},
+    {"GROWTH", "a million, 10,000 players, 1 % move; beside a tenth of them, as dense", 1000000, 20000, 50, 0.5, 40, 0, NULL, bench_run_growth},
     {"SPARSE", "4,000 in 1,000,000 x 1,000,000; half-extents 10, one in ten 10,000", 4000, 1000000, 10, 5, 200, 0, few_huge, run_all},
     {"QUERY", "boxes of 200 x 100 over W2, 1,000 for each of --flushes", 10000, 1000, 50, 1, 100, 0, NULL, bench_run_query},
     {"CROWD", "W4 with max_view 100", 5000, 200, 50, 0.5, 20, 0, NULL, bench_run_crowd},
@@ -125,7 +127,7 @@ static void run_all(const struct options *o, struct result *out)
     uint32_t flushes = o->flushes;
     crowd_init(&c, &plan);
     bench_build(&c, out);
-    bench_warm_up(&c);
+    for (int f = 0; f < WARM_UP; f++) bench_warm_up(&c);
     c.enters = c.leaves = c.updates = c.deltas = 0;
     for (uint32_t f = 1; f <= flushes; f++) {
         bench_round(&c, out);

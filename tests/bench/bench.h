@@ -34,8 +34,8 @@ struct result {
     uint32_t entities, players, flushes;
     uint64_t pairs, enters, leaves, updates, moves;
     double insert_s, subscribe_s, move_s, flush_s;
-    uint64_t allocations; /* by the measured flushes */
-    uint64_t inserted_rss_bytes, rss_bytes; /* when all entities were there and no players; in the end */
+    uint64_t allocations;                        /* by the measured flushes */
+    uint64_t inserted_rss_bytes, rss_bytes;      /* when all entities were there and no players; in the end */
     double bytes_per_entity;                     /* MEM; 0: not measured */
     double bytes_per_pair;                       /* of players and all that is for them, by the pairs in view; 0: not measured */
     double one_move_s, all_move_s, one_s, all_s; /* IDLE: a flush in which one or all moved, without and with the moves themselves */
@@ -62,10 +62,11 @@ double bench_median(double *values, uint32_t n); /* reorders them */
 
 void bench_versus(const struct options *o, struct result *out); /* the workload beside o->yardstick */
 
-/* rules.c, zoom.c, query.c */
+/* rules.c, zoom.c, query.c, growth.c */
 void bench_run_crowd(const struct options *o, struct result *out);
 void bench_run_lod(const struct options *o, struct result *out);
 void bench_run_appeal(const struct options *o, struct result *out);
+void bench_run_growth(const struct options *o, struct result *out);
 void bench_run_query(const struct options *o, struct result *out);
 void bench_run_zoom(const struct options *o, struct result *out);
 

@@ -179,18 +179,21 @@ static float reflect(double v, double side)
     return (float)(v < 0 ? -v : v > side ? 2 * side - v : v);
 }
 
-void crowd_step(struct crowd *c)
+void crowd_step_one(struct crowd *c, uint32_t e)
 {
     const struct crowd_plan *plan = &c->plan;
-    for (uint32_t e = 0; e < plan->entities; e++) {
-        double a = crowd_random(&c->rng) * 2 * M_PI, x = c->x[e] + plan->step * cos(a), y = c->y[e] + plan->step * sin(a);
-        if (crowd_random(&c->rng) < plan->teleport) {
-            x = crowd_random(&c->rng) * plan->side;
-            y = crowd_random(&c->rng) * plan->side;
-        }
-        c->x[e] = reflect(x, plan->side);
-        c->y[e] = reflect(y, plan->side);
+    double a = crowd_random(&c->rng) * 2 * M_PI, x = c->x[e] + plan->step * cos(a), y = c->y[e] + plan->step * sin(a);
+    if (crowd_random(&c->rng) < plan->teleport) {
+        x = crowd_random(&c->rng) * plan->side;
+        y = crowd_random(&c->rng) * plan->side;
     }
+    c->x[e] = reflect(x, plan->side);
+    c->y[e] = reflect(y, plan->side);
+}
+
+void crowd_step(struct crowd *c)
+{
+    for (uint32_t e = 0; e < c->plan.entities; e++) crowd_step_one(c, e);
 }
 
 void crowd_move(struct crowd *c, uint32_t entity)

@@ -57,7 +57,8 @@ void crowd_init(struct crowd *c, const struct crowd_plan *plan);
 void crowd_clear(struct crowd *c);
 void crowd_insert(struct crowd *c);    /* adds all entities */
 void crowd_subscribe(struct crowd *c); /* opens all players */
-void crowd_step(struct crowd *c);      /* chooses new places; moves nobody yet */
+void crowd_step_one(struct crowd *c, uint32_t entity);
+void crowd_step(struct crowd *c); /* chooses new places; moves nobody yet */
 void crowd_move(struct crowd *c, uint32_t entity);
 void crowd_move_all(struct crowd *c);
 void crowd_flush(struct crowd *c);
