@@ -18,12 +18,12 @@
         uint32_t n, cap; \
     }
 
-/* Room for at least `need` elements of `size` bytes: p itself or its reallocation; *cap is updated. Grows by half again. */
+/* Room for at least `need` elements of `size` bytes: p itself or its reallocation; *cap is updated. Grows by half again, a small one to twice that. */
 static inline void *array__grow(void *p, uint32_t *cap, size_t need, size_t size)
 {
     if (need <= *cap) return p;
     CHECK(need <= UINT32_MAX / 2);
-    uint32_t want = *cap + *cap / 2;
+    uint32_t want = *cap + (*cap < 64 ? *cap : *cap / 2);
     if (want < need) want = (uint32_t)need;
     if (want * size < 24) want = (uint32_t)(24 / size); /* no allocation is smaller than that */
     *cap = want;

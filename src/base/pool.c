@@ -1,7 +1,6 @@
 /* pool.c: lists of free pieces by size, cut from slabs. */
 #include "base/pool.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,4 +83,17 @@ void pool_free(struct pool *pool, void *p, size_t bytes)
         free(p);
     else if (p != NULL)
         push(&pool->free[class_of(size)], p);
+}
+
+void *pool__reserve(struct pool *pool, void *p, uint32_t *cap, size_t need, size_t size)
+{
+    if (need <= *cap) return p;
+    DCHECK(size <= 16); /* so that the whole capacity is of the class of its piece */
+    CHECK(need <= UINT32_MAX / 2);
+    size_t bytes = pool_size(need * size);
+    void *to = pool_alloc(pool, bytes);
+    if (*cap > 0) memcpy(to, p, *cap * size);
+    pool_free(pool, p, *cap * size);
+    *cap = (uint32_t)(bytes / size);
+    return to;
 }

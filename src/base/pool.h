@@ -3,6 +3,7 @@
 #define AOI_BASE_POOL_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define POOL_CLASSES 32
 #define POOL_MAX 4096 /* bytes; what is larger goes to malloc */
@@ -20,5 +21,10 @@ void pool_clear(struct pool *pool); /* frees all but what is larger than POOL_MA
 size_t pool_size(size_t bytes);
 void *pool_alloc(struct pool *pool, size_t bytes);
 void pool_free(struct pool *pool, void *p, size_t bytes); /* with what pool_alloc() was asked for. Fine for NULL */
+
+/* Arrays (array.h) of elements of at most 16 bytes with a multiple of 4 that stand in a pool, with no more room than a piece of it has. */
+#define pool_array_add(pool, a) ((a)->at = pool__reserve((pool), (a)->at, &(a)->cap, (size_t)(a)->n + 1, sizeof *(a)->at), &(a)->at[(a)->n++])
+#define pool_array_clear(pool, a) (pool_free((pool), (a)->at, (a)->cap * sizeof *(a)->at), (a)->at = NULL, (a)->n = (a)->cap = 0)
+void *pool__reserve(struct pool *pool, void *p, uint32_t *cap, size_t need, size_t size);
 
 #endif

@@ -7,10 +7,10 @@
 
 #include "core/space.h"
 
-#define REGION_SHIFT 4   /* block to region coordinates */
-#define KEPT_ENTRIES 64  /* a block that is not used keeps room for so many */
-#define KEPT_COLUMNS 256 /* of a capacity, so much room is kept, whether it is used or not */
-#define FEW_BLOCKS 1024  /* a box of so many is looked up block by block; a larger one goes by regions of 256 (2D) or 4,096 (3D) blocks */
+#define REGION_SHIFT 4    /* block to region coordinates */
+#define KEPT_ENTRIES 64   /* a block that is not used keeps room for so many */
+#define MANY_COLUMNS 4096 /* of a capacity: room for so many is kept, whether it is used or not */
+#define FEW_BLOCKS 1024   /* a box of so many is looked up block by block; a larger one goes by regions of 256 (2D) or 4,096 (3D) blocks */
 
 /* ------------------------------------------------------------------------------------------------------------- finding by coordinates */
 
@@ -136,12 +136,12 @@ static float *rack_at(const struct aoi__blocks *dir, uint32_t cap, uint32_t i)
     return dir->rack[cap / AOI__LANES].at + i * (columns_bytes(dir, cap) / sizeof(float));
 }
 
-/* Room for a quarter more than there are. All move. */
+/* Room for half more than there are, of many a quarter. All move. */
 static void rack_resize(struct aoi__blocks *dir, uint32_t cap)
 {
     struct aoi__rack *r = &dir->rack[cap / AOI__LANES];
     size_t bytes = columns_bytes(dir, cap), was = r->raw == NULL ? 0 : (size_t)((char *)r->at - (char *)r->raw);
-    r->cap = r->n + r->n / 4 + 4;
+    r->cap = r->n + r->n / (r->n < MANY_COLUMNS ? 2 : 4) + 16;
     r->page = mem_realloc(r->page, r->cap * sizeof *r->page);
     r->raw = mem_realloc(r->raw, r->cap * bytes + AOI__LINE);
     size_t now = -(uintptr_t)r->raw % AOI__LINE;
@@ -172,7 +172,7 @@ static void columns_give(struct aoi__blocks *dir, uint32_t cap, uint32_t i)
         last->rack = i;
         r->page[i] = r->page[r->n];
     }
-    if (r->cap > KEPT_COLUMNS && r->n < r->cap / 2) rack_resize(dir, cap);
+    if (r->cap > MANY_COLUMNS && r->n + r->n / 2 < r->cap) rack_resize(dir, cap);
 }
 
 static void page_free(struct aoi__blocks *dir, uint32_t p)
@@ -192,7 +192,7 @@ static void block_clear(struct aoi__blocks *dir, struct aoi__block *block)
         }
     block->cells.n = 0;
     block->have = 0;
-    if (block->entries.cap > KEPT_ENTRIES) array_clear(&block->entries);
+    if (block->entries.cap > KEPT_ENTRIES) pool_array_clear(dir->pool, &block->entries);
 }
 
 static void block_free(struct aoi__blocks *dir, uint32_t b)
@@ -356,7 +356,7 @@ static uint32_t page_with_room(struct aoi__blocks *dir, uint32_t b, uint32_t bit
     if (!(block->have >> bit & 1)) {
         block->have |= (uint64_t)1 << bit;
         block->rank[bit] = (uint8_t)block->cells.n;
-        *array_add(&block->cells) = AOI__NONE;
+        *pool_array_add(dir->pool, &block->cells) = AOI__NONE;
         return page_new(dir, b, bit);
     }
     uint32_t *first = &block->cells.at[block->rank[bit]], last = AOI__NONE;
@@ -402,7 +402,7 @@ static void page_settle(struct aoi__blocks *dir, struct aoi__page *page)
         page->any = 0;
         page->all = UINT32_MAX;
     }
-    if (page->cap > 16 && page->n * 4u < page->cap) page_resize(dir, page, (page->n + 15u) / AOI__LANES * AOI__LANES);
+    if (page->n + 2u * AOI__LANES <= page->cap) page_resize(dir, page, (page->n + 15u) / AOI__LANES * AOI__LANES);
 }
 
 /* Whether any page of the cell holds an entity. */
@@ -458,8 +458,8 @@ void aoi__blocks_clear(struct aoi__blocks *dir)
 {
     for (uint32_t b = 0; b < dir->block.n; b++) {
         block_clear(dir, &dir->block.at[b]);
-        array_clear(&dir->block.at[b].cells);
-        array_clear(&dir->block.at[b].entries);
+        pool_array_clear(dir->pool, &dir->block.at[b].cells);
+        pool_array_clear(dir->pool, &dir->block.at[b].entries);
     }
     for (uint32_t r = 0; r < dir->region.n; r++) array_clear(&dir->region.at[r].blocks);
     for (uint32_t i = 0; i <= AOI__PAGE / AOI__LANES; i++) {
@@ -485,8 +485,10 @@ uint64_t aoi__blocks_bytes(const struct aoi__blocks *dir)
                      (uint64_t)dir->region.cap * sizeof *dir->region.at + (uint64_t)dir->page.cap * sizeof *dir->page.at +
                      (uint64_t)dir->home.cap * sizeof *dir->home.at;
     for (uint32_t i = 1; i <= AOI__PAGE / AOI__LANES; i++) bytes += dir->rack[i].cap * (columns_bytes(dir, i * AOI__LANES) + sizeof(uint32_t));
-    for (uint32_t b = 0; b < dir->block.n; b++)
-        bytes += (uint64_t)dir->block.at[b].cells.cap * sizeof(uint32_t) + (uint64_t)dir->block.at[b].entries.cap * sizeof(struct aoi__entry);
+    for (uint32_t b = 0; b < dir->block.n; b++) {
+        uint64_t entries = (uint64_t)dir->block.at[b].entries.cap * sizeof(struct aoi__entry);
+        bytes += entries > POOL_MAX ? entries : 0; /* else it is counted with the pool */
+    }
     for (uint32_t r = 0; r < dir->region.n; r++) bytes += (uint64_t)dir->region.at[r].blocks.cap * sizeof(uint32_t);
     return bytes;
 }

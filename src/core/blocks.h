@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/idmap.h"
+#include "base/pool.h"
 #include "core/index.h"
 #include "core/scan.h"
 
@@ -59,19 +60,19 @@ struct aoi__place {
 };
 
 struct aoi__block {
-    struct aoi__place place;    /* first, as in a region */
-    uint32_t region, region_at; /* where its region lists it */
-    uint64_t born;              /* the window in which it was made */
-    uint64_t have;              /* cells that have a page */
-    uint64_t full;              /* those of them that hold an entity */
-    uint64_t changed;           /* cells in which something changed since the last flush */
-    uint32_t layers;            /* at least those of its entities */
-    uint32_t changed_layers;    /* at least those of what changed */
-    uint8_t rank[64];           /* place of a cell of have in cells */
-    aoi__slots cells;           /* the first page of each */
-    ARRAY(struct aoi__entry) entries;
-    bool keep;   /* somebody else still refers to it: not to be dropped */
-    bool fading; /* it stands in dir->fading */
+    struct aoi__place place;          /* first, as in a region */
+    uint32_t region, region_at;       /* where its region lists it */
+    uint64_t born;                    /* the window in which it was made */
+    uint64_t have;                    /* cells that have a page */
+    uint64_t full;                    /* those of them that hold an entity */
+    uint64_t changed;                 /* cells in which something changed since the last flush */
+    uint32_t layers;                  /* at least those of its entities */
+    uint32_t changed_layers;          /* at least those of what changed */
+    uint8_t rank[64];                 /* place of a cell of have in cells */
+    aoi__slots cells;                 /* the first page of each */
+    ARRAY(struct aoi__entry) entries; /* in the pool, as cells */
+    bool keep;                        /* somebody else still refers to it: not to be dropped */
+    bool fading;                      /* it stands in dir->fading */
 };
 
 struct aoi__region {
@@ -90,6 +91,7 @@ struct aoi__blocks {
     aoi__slots free_blocks, free_regions, free_pages;
     struct idmap block_map, region_map;                /* key of coordinates -> first with that key */
     struct aoi__rack rack[AOI__PAGE / AOI__LANES + 1]; /* the pages' columns, by capacity / AOI__LANES */
+    struct pool *pool;                                 /* the space's */
     bool extra;                                        /* pages have that column */
     /* Views that are masks of pages (cover.c): while there are any, what goes stays readable to the end of the next flush. */
     uint32_t covers;

@@ -213,8 +213,8 @@ static void link_block(struct grid *g, uint32_t watch, const int32_t cell[3])
     uint32_t b = aoi__block_get(&g->dir, cell);
     struct aoi__block *block = &g->dir.block.at[b];
     uint64_t mask = aoi__cell_mask(&g->dir, block, area->lo, area->hi);
-    *array_add(&area->links) = (struct link){.block = b, .entry = block->entries.n};
-    *array_add(&block->entries) = (struct aoi__entry){.mask = mask, .watch = watch, .link = area->links.n - 1};
+    *pool_array_add(g->dir.pool, &area->links) = (struct link){.block = b, .entry = block->entries.n};
+    *pool_array_add(g->dir.pool, &block->entries) = (struct aoi__entry){.mask = mask, .watch = watch, .link = area->links.n - 1};
 }
 
 static void link_all(struct grid *g, uint32_t watch)
@@ -592,6 +592,7 @@ static void grid_init(struct aoi_space *space)
     g->dir.dims = space->dims;
     g->dir.edge = space->set.cell_size;
     g->dir.extra = space->set.extra;
+    g->dir.pool = &space->pool;
     g->dir.window = 1;
     g->dir.shift = space->dims == 2 ? 3 : 2;
     space->index = g;
@@ -600,7 +601,7 @@ static void grid_init(struct aoi_space *space)
 static void grid_clear(struct aoi_space *space)
 {
     struct grid *g = grid_of(space);
-    for (uint32_t w = 0; w < g->areas.n; w++) array_clear(&g->areas.at[w].links);
+    for (uint32_t w = 0; w < g->areas.n; w++) pool_array_clear(&space->pool, &g->areas.at[w].links);
     aoi__blocks_clear(&g->dir);
     array_clear(&g->areas);
     array_clear(&g->wide);
@@ -614,7 +615,6 @@ static uint64_t grid_bytes(const struct aoi_space *space)
     const struct grid *g = grid_of(space);
     uint64_t bytes = sizeof *g + aoi__blocks_bytes(&g->dir);
     bytes += (uint64_t)g->areas.cap * sizeof *g->areas.at + (uint64_t)(g->wide.cap + g->changed.cap + g->near.cap) * sizeof(uint32_t);
-    for (uint32_t w = 0; w < g->areas.n; w++) bytes += (uint64_t)g->areas.at[w].links.cap * sizeof(struct link);
     return bytes;
 }
 

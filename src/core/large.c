@@ -61,6 +61,7 @@ static struct aoi__large *large_get(struct aoi_space *space)
         level->scale = 0.5 / ldexp(1, 2 * k - 6);
         level->dir.dims = space->dims;
         level->dir.window = 1;
+        level->dir.pool = &space->pool;
         level->dir.shift = space->dims == 2 ? 3 : 2;
     }
     large->scan = aoi__scan_pick(space->dims);

@@ -10,7 +10,7 @@
 
 /* The default of a space, for all workloads: the figures are those of somebody who has chosen nothing. */
 #define CELL_SIZE AOI_CELL_SIZE_DEFAULT
-#define WARM_UP 20 /* rounds: everybody has gone into another cell by then, and what grows for that has grown */
+#define WARM_UP 60 /* rounds: everybody has gone into other cells by then, and what grows for that has grown */
 #define USUAL_SEED 0x9E3779B97F4A7C15u
 
 static void run_all(const struct options *o, struct result *out);
@@ -127,7 +127,7 @@ static void run_all(const struct options *o, struct result *out)
     uint32_t flushes = o->flushes;
     crowd_init(&c, &plan);
     bench_build(&c, out);
-    for (int f = 0; f < WARM_UP; f++) bench_warm_up(&c);
+    for (uint32_t f = 0; f < o->warm_up; f++) bench_warm_up(&c);
     c.enters = c.leaves = c.updates = c.deltas = 0;
     for (uint32_t f = 1; f <= flushes; f++) {
         bench_round(&c, out);
@@ -256,7 +256,8 @@ static void report(const struct result *r)
 
 static void usage(FILE *to)
 {
-    fprintf(to, "usage: aoibench core --workload NAME [--index grid|crosslist] [--flushes N] [--cell-size N] [--seed N] [--presence] [--yardstick "
+    fprintf(to, "usage: aoibench core --workload NAME [--index grid|crosslist] [--flushes N] [--warm-up N] [--cell-size N] [--seed N] [--presence] "
+                "[--yardstick "
                 "brute|cells] [--json]\n"
                 "Runs the core alone. All entities watch and move, unless said otherwise. --presence: players that want no updates. --yardstick: W1 "
                 "to W6 beside another way to the same. Exit status 1: "
@@ -291,7 +292,7 @@ static const struct workload *find_workload(const char *name)
 
 static struct options parse(int argc, char **argv)
 {
-    struct options o = {.index = AOI_INDEX_GRID, .cell_size = CELL_SIZE};
+    struct options o = {.index = AOI_INDEX_GRID, .cell_size = CELL_SIZE, .warm_up = WARM_UP};
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(name, "--help") == 0) {
@@ -317,6 +318,8 @@ static struct options parse(int argc, char **argv)
             o.yardstick = strcmp(value, "brute") == 0 ? &yardstick_brute : &yardstick_cells;
         } else if (strcmp(name, "--flushes") == 0) {
             o.flushes = (uint32_t)number(name, value);
+        } else if (strcmp(name, "--warm-up") == 0) {
+            o.warm_up = (uint32_t)number(name, value);
         } else if (strcmp(name, "--cell-size") == 0) {
             o.cell_size = number(name, value);
         } else if (strcmp(name, "--seed") == 0) {

@@ -22,6 +22,7 @@ struct options {
     const struct workload *workload;
     enum aoi_index index;
     uint32_t flushes; /* 0: the workload's */
+    uint32_t warm_up; /* rounds before those that are measured */
     double cell_size;
     uint64_t seed; /* not 0 */
     bool json, presence;
