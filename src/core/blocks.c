@@ -402,7 +402,7 @@ static void page_settle(struct aoi__blocks *dir, struct aoi__page *page)
         page->any = 0;
         page->all = UINT32_MAX;
     }
-    if (page->n + 2u * AOI__LANES <= page->cap) page_resize(dir, page, (page->n + 15u) / AOI__LANES * AOI__LANES);
+    if (page->n + 3u * AOI__LANES <= page->cap) page_resize(dir, page, (page->n + 15u) / AOI__LANES * AOI__LANES);
 }
 
 /* Whether any page of the cell holds an entity. */

@@ -282,20 +282,20 @@ CASE(two_thousand_in_a_crowd_with_max_view_tell_a_hundred_each_and_allocate_noth
     struct herd h;
     herd_init(&h, r->index, N, N, 50, &set);
     unsigned long long allocations = 0;
-    for (uint32_t i = 0; i < 12; i++) {
+    for (uint32_t i = 0; i < 24; i++) {
         herd_move(&h, i % 4, 4);
         unsigned long long before = mem_alloc_count();
         herd_flush(&h, 1000 + i * 50);
-        if (i >= 8) allocations += mem_alloc_count() - before;
+        if (i >= 16) allocations += mem_alloc_count() - before;
         struct aoi_stats stats = {0};
         aoi_space_stats(h.space, &stats);
         assert_int_equal(stats.pairs, N * K);
     }
     assert_int_equal(allocations, 0);
-    for (uint32_t i = 0; i < 3; i++) herd_flush(&h, 2000 + i * 50);
+    for (uint32_t i = 0; i < 3; i++) herd_flush(&h, 2300 + i * 50);
     uint64_t told = h.told;
     herd_move(&h, 3, 4); /* where they are */
-    herd_flush(&h, 2200);
+    herd_flush(&h, 2600);
     assert_int_equal(h.told, told);
     herd_move(&h, 0, 0); /* all at one point, and apart */
     herd_flush(&h, 3000);

@@ -110,6 +110,7 @@ static void rig_clear(struct rig *r)
     struct aoi_space *s = &r->space;
     s->ops->validate(s);
     s->ops->clear(s);
+    pool_clear(&s->pool);
     for (uint32_t w = 0; w < s->watches.n; w++) array_clear(&s->watches.at[w].viewers);
     array_clear(&s->watches);
     array_clear(&s->dirty);
