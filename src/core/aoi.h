@@ -29,7 +29,7 @@ enum aoi_code {
 
 #define AOI_COORD_MAX 16777216.0f /* 2^24 */
 #define AOI_CELL_SIZE_MIN (1.0 / 64)
-#define AOI_CELL_SIZE_DEFAULT 64.0
+#define AOI_CELL_SIZE_DEFAULT 100.0
 #define AOI_CELL_RANGE_MAX 64
 #define AOI_FLUSH_MS_DEFAULT 50
 #define AOI_LAYERS_DEFAULT 1u

@@ -122,7 +122,7 @@ class Message:
 
 
 class World:
-    def __init__(self, dimensions=2, shape=pb.SHAPE_BOX, cell_size=64.0, cell_range=1, extra=False, lo=None, hi=None):
+    def __init__(self, dimensions=2, shape=pb.SHAPE_BOX, cell_size=100.0, cell_range=1, extra=False, lo=None, hi=None):
         self.dims, self.shape, self.cell_size, self.cell_range, self.has_extra = dimensions, shape, cell_size, cell_range, extra
         self.axes = range(dimensions)
         self.lo, self.hi = lo or (-LIMIT,) * 3, hi or (LIMIT,) * 3

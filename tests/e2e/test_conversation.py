@@ -311,7 +311,7 @@ def spaces_are_made_once_and_if_absent_compares_settings():
         refused(a, aoi.create_space(flush_ms=0, extra=True), pb.CODE_DUPLICATE_SPACE, S)
         refused(b, aoi.create_space(flush_ms=0), pb.CODE_DUPLICATE_SPACE, S)
         b.ok(S, aoi.create_space(if_absent=True, flush_ms=0, extra=True))
-        b.ok(S, aoi.create_space(if_absent=True, flush_ms=0, extra=True, dimensions=2, cell_size=64, index=pb.INDEX_GRID))
+        b.ok(S, aoi.create_space(if_absent=True, flush_ms=0, extra=True, dimensions=2, cell_size=100, index=pb.INDEX_GRID))
         for other in (dict(flush_ms=0), dict(flush_ms=50, extra=True), dict(extra=True), dict(flush_ms=0, extra=True, dimensions=3)):
             refused(b, aoi.create_space(if_absent=True, **other), pb.CODE_DUPLICATE_SPACE, S)
         refused(a, aoi.add(1, 0, 0), pb.CODE_UNKNOWN_SPACE, space=99)

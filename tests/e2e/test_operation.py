@@ -48,7 +48,7 @@ def what_needs_a_restart_is_said_and_left_as_it_is():
         log = d.reload(config(entities=5, more="cell_size = 48\n"))
         assert "needs_restart=max_entities" in log and "space=1 why=" in log and "space=9 why=" in log and "result=done" in log, log
         c.ok(1, *[aoi.add(1 + i, i, 0) for i in range(10)])
-        assert spaces(c)[1].settings.cell_size == 64 and 9 in spaces(c)
+        assert spaces(c)[1].settings.cell_size == 100 and 9 in spaces(c)
 
 
 @test

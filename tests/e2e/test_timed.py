@@ -173,7 +173,7 @@ def the_default_is_50_ms():
     with Daemon() as d, aoi.Connection(d.port) as c:
         c.ok(SPACE, aoi.create_space())
         info, = c.query(list_spaces=pb.ListSpacesQuery()).spaces
-        assert info.settings.flush_ms == 50 and info.settings.dimensions == 2 and info.settings.cell_size == 64, info
+        assert info.settings.flush_ms == 50 and info.settings.dimensions == 2 and info.settings.cell_size == 100, info
 
 
 if __name__ == "__main__":

@@ -475,7 +475,7 @@ static void a_space_that_is_there_says_in_what_it_differs(void **state)
     REFUSED(DUPLICATE_SPACE, "the space exists with dimensions 2, not 3", OTHER(.dimensions = 3));
     REFUSED(DUPLICATE_SPACE, "the space exists with index grid, not crosslist", OTHER(.index = AOI_INDEX_CROSSLIST));
     REFUSED(DUPLICATE_SPACE, "the space exists with shape box, not cells", OTHER(.shape = AOI_SHAPE_CELLS));
-    REFUSED(DUPLICATE_SPACE, "the space exists with cell_size 64, not 0.5", OTHER(.cell_size = 0.5));
+    REFUSED(DUPLICATE_SPACE, "the space exists with cell_size 100, not 0.5", OTHER(.cell_size = 0.5));
     REFUSED(DUPLICATE_SPACE, "the space exists with cell_range 1, not 2", OTHER(.cell_range = 2));
     REFUSED(DUPLICATE_SPACE, "the space exists with bounds, not without", OTHER(.flush_ms = 5));
     REFUSED(DUPLICATE_SPACE, "the space exists with bounds of y from 0 to 9, not from 0 to 8", OTHER(.bounded = true, .max = {9, 8}));
