@@ -82,7 +82,7 @@ static void what_was_counted_is_told(void **state)
     assert_int_equal(metrics_errors(&rig->metrics), 7);
     struct aoi_space *space = aoi_space_find(rig->world, 77);
     for (uint64_t id = 1; id <= 9; id++)
-        assert_int_equal(aoi_entity_add(space, 1, AOI_ADD_NEW, &(struct aoi_entity){.id = id, .pos = {id < 7 ? 1 : 99, 1}}), AOI_OK);
+        assert_int_equal(aoi_entity_add(space, 1, AOI_ADD_NEW, &(struct aoi_entity){.id = id, .pos = {id < 7 ? 1 : 199, 1}}), AOI_OK);
     char *text = page(rig);
     assert_true(value(text, "aoid_errors_total{code=\"NOT_OWNER\"}") == 3);
     assert_true(value(text, "aoid_errors_total{code=\"DRAINING\"}") == 4);
