@@ -30,13 +30,13 @@ struct aoi__page {
     uint8_t n, cap;    /* no place from n on is busy */
     uint8_t bit;       /* of its cell, in its block */
     bool buried;       /* it stands in dir->graves */
+    uint32_t reached;  /* scratch of cover.c: the flush of which it knows the reach (kernel.h) */
     int32_t at[3];     /* its cell's coordinates */
     uint64_t busy;     /* used, and whose entity has gone since the last flush: views may still mean that one */
     uint32_t block;
-    uint32_t next;    /* of the same cell; AOI__NONE: the last */
-    uint32_t found;   /* scratch of cover.c */
-    uint32_t rack;    /* its number in the rack of its capacity */
-    uint64_t reached; /* scratch of cover.c: the flush of which it knows the reach (kernel.h) */
+    uint32_t next;  /* of the same cell; AOI__NONE: the last */
+    uint32_t found; /* scratch of cover.c */
+    uint32_t rack;  /* its number in the rack of its capacity */
 };
 
 /* The columns of all pages of one capacity, one after the other without a gap: so that what pages take is what their columns take, however cells grow and shrink. When one goes,

@@ -340,7 +340,7 @@ static void find_reach(const struct aoi__look *k, const struct aoi__blocks *dir,
     float *reach = k->s->reach.at + (size_t)(page - dir->page.at) * AOI__PAGE;
     const struct aoi_tiers *tiers = k->tiers;
     const uint64_t *id = aoi__page_ids(page, dir->dims);
-    page->reached = k->info->flush;
+    page->reached = (uint32_t)k->info->flush;
     for (uint64_t m = page->used; m != 0; m &= m - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(m), t = tiers->n;
         bool always = aoi__look_turn(k, id[i], tiers->beyond);
@@ -357,7 +357,7 @@ static struct aoi__rings rings_of(struct aoi__look *k, struct aoi__blocks *dir)
     late_masks(k->space, c);
     for (uint32_t i = 0; k->nested_tiers && i < c->n; i++) {
         struct aoi__page *page = &dir->page.at[c->page[i]];
-        if (page->reached != flush) find_reach(k, dir, page);
+        if (page->reached != (uint32_t)flush) find_reach(k, dir, page);
     }
     return (struct aoi__rings){.tiers = k->tiers, .most2 = k->tier2, .flush = flush, .nested = k->nested_tiers, .reach = k->s->reach.at};
 }

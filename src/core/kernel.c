@@ -336,30 +336,28 @@ TARGET static void avx2_sphere(const struct aoi__sieve *s, uint64_t *inside)
 #define TINY 1e-30   /* where squares underflow */
 
 /* How far a squared distance in floats may be off, where that matters. */
-static float error_of(const struct aoi__sieve *s, const struct aoi__rings *r)
+TARGET INLINE float error_of(const struct aoi__sieve *s, const struct aoi__rings *r)
 {
     double off = 0, most = r->tiers->n > 0 ? r->most2[r->tiers->n - 1] : 0;
     for (uint32_t a = 0; a < 3; a++) off += fabs(s->center[a] - (double)(float)s->center[a]); /* it need not be a place that floats can hold */
     return (float)(most * BAND + (off > 0 ? 4 * off * (sqrt(most) + off) : 0) + TINY);
 }
 
-TARGET INLINE bool tiered_pages(const struct aoi__sieve *sieve, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
-                                struct aoi_rows *out, bool flat, bool extra)
+/* Finds what is inside, and due. */
+TARGET INLINE bool find_due(const struct aoi__sieve *sieve, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
+                            uint64_t *due_now, bool flat)
 {
     const struct aoi__sieve s = *sieve;
-    const struct aoi_rows rows = *out;
     const float *reach = r->reach;
     const __m256 lx = _mm256_set1_ps(s.lo[0]), hx = _mm256_set1_ps(s.hi[0]), ly = _mm256_set1_ps(s.lo[1]), hy = _mm256_set1_ps(s.hi[1]);
     const __m256 lz = _mm256_set1_ps(s.lo[2]), hz = _mm256_set1_ps(s.hi[2]);
     const __m256 cx = _mm256_set1_ps((float)s.center[0]), cy = _mm256_set1_ps((float)s.center[1]), cz = _mm256_set1_ps((float)s.center[2]);
     const __m256 error = _mm256_set1_ps(error_of(&s, r)), sign = _mm256_set1_ps(-0.0f);
     uint64_t left = 0;
-    size_t n = rows.n;
     for (uint32_t i = 0; i < s.n; i++) {
         const struct aoi__page *page = &s.pool[s.page[i]];
         const struct columns c = columns_of(page, flat);
         const float *most = reach + (size_t)s.page[i] * AOI__PAGE;
-        const size_t before = n;
         uint64_t in = 0, due = 0, want = want_rows(&s, page, told[i], late[i]);
         __m256 nearest = _mm256_set1_ps(INFINITY); /* to the rim of the tier */
         for (uint32_t k = 0, end = page->n; k < end; k += 8) {
@@ -375,20 +373,34 @@ TARGET INLINE bool tiered_pages(const struct aoi__sieve *sieve, const struct aoi
             uint32_t m = (uint32_t)_mm256_movemask_ps(is), turn = (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, to, _CMP_LE_OQ));
             in |= (uint64_t)m << k;
             due |= (uint64_t)turn << k;
-            n = put_rows(&c, k, m & turn & (uint32_t)(want >> k), &rows, n, flat, extra);
         }
         inside[i] = in;
         want &= in;
-        if (_mm256_movemask_ps(_mm256_cmp_ps(nearest, error, _CMP_LE_OQ)) != 0) { /* too near for floats */
-            due = due_of(&s, r, page, want);
-            n = put_page(&c, due, &rows, before, flat, extra);
-        }
+        if (_mm256_movemask_ps(_mm256_cmp_ps(nearest, error, _CMP_LE_OQ)) != 0) due = due_of(&s, r, page, want); /* too near for floats */
         due &= want;
+        due_now[i] = due;
         late[i] = (late[i] | want) & ~due;
         left |= want & ~due;
     }
-    out->n = n;
     return left != 0;
+}
+
+#define AT_ONCE 64 /* pages */
+
+/* The rows are made later, when it is known of all pages which: few of each, which cannot be guessed well, and not while what is due is still being reckoned. */
+TARGET INLINE bool tiered_pages(const struct aoi__sieve *sieve, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
+                                struct aoi_rows *rows, bool flat, bool extra)
+{
+    struct aoi__sieve s = *sieve;
+    uint64_t due[AT_ONCE];
+    bool left = false;
+    for (uint32_t i = 0; i < sieve->n; i += AT_ONCE) {
+        s.page = sieve->page + i;
+        s.n = sieve->n - i < AT_ONCE ? sieve->n - i : AT_ONCE;
+        left |= find_due(&s, r, told + i, late + i, inside + i, due, flat);
+        rows_of(&s, due, rows, flat, extra);
+    }
+    return left;
 }
 
 TARGET static bool avx2_tiers(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
