@@ -577,19 +577,39 @@ int aoi_entity_move(struct aoi_space *space, aoi_owner owner, uint64_t id, const
     return move(space, owner, id, aoi__entity_slot(space, id), pos, extra);
 }
 
-size_t aoi_entity_move_many(struct aoi_space *space, aoi_owner owner, size_t n, const uint64_t *id, const float *x, const float *y, const float *z,
-                            const uint32_t *extra, void (*fail)(void *ctx, size_t i, int err), void *ctx)
+/* Whether the ids are those of the slots after the one given, in a row: mostly entities move in the order in which they were added. */
+static bool in_a_row(const struct aoi_space *space, const uint64_t *id, size_t n, uint32_t before, uint32_t *slot)
 {
-    size_t failed = 0;
-    uint32_t slot[AOI__GUESSES];
-    for (size_t from = 0; from < n; from += AOI__GUESSES) {
-        size_t some = n - from < AOI__GUESSES ? n - from : AOI__GUESSES;
-        aoi__ids_guess(&space->ids, id + from, some, slot);
-        for (size_t k = 0; k < some; k++) {
+    if (before == AOI__NONE || space->slot_n - before <= n) return false;
+    for (size_t k = 0; k < n; k++) {
+        slot[k] = before + 1 + (uint32_t)k;
+        if (space->hot[slot[k]].id != id[k] || !aoi__alive(space, slot[k])) return false;
+    }
+    return true;
+}
+
+/* Likely slots of a few ids, fetched, and their entities too; *last: of the last id before. */
+static void guess_slots(struct aoi_space *space, const uint64_t *id, size_t n, uint32_t *last, uint32_t *slot)
+{
+    if (!in_a_row(space, id, n, *last, slot)) {
+        aoi__ids_guess(&space->ids, id, n, slot);
+        for (size_t k = 0; k < n; k++) {
             if (slot[k] == AOI__NONE) continue;
             __builtin_prefetch(&space->hot[slot[k]], 1);
             __builtin_prefetch(&space->own[slot[k]]);
         }
+    }
+    *last = slot[n - 1];
+}
+
+size_t aoi_entity_move_many(struct aoi_space *space, aoi_owner owner, size_t n, const uint64_t *id, const float *x, const float *y, const float *z,
+                            const uint32_t *extra, void (*fail)(void *ctx, size_t i, int err), void *ctx)
+{
+    size_t failed = 0;
+    uint32_t slot[AOI__GUESSES], last = AOI__NONE;
+    for (size_t from = 0; from < n; from += AOI__GUESSES) {
+        size_t some = n - from < AOI__GUESSES ? n - from : AOI__GUESSES;
+        guess_slots(space, id + from, some, &last, slot);
         for (size_t k = 0, i = from; k < some; k++, i++) {
             const float pos[3] = {x[i], y[i], z != NULL ? z[i] : 0.0f};
             if (slot[k] != AOI__NONE && space->hot[slot[k]].id != id[i]) slot[k] = aoi__entity_slot(space, id[i]);
