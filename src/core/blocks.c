@@ -10,7 +10,6 @@
 #define REGION_SHIFT 4    /* block to region coordinates */
 #define KEPT_ENTRIES 64   /* a block that is not used keeps room for so many */
 #define MANY_COLUMNS 4096 /* of a capacity: room for so many is kept, whether it is used or not */
-#define FEW_BLOCKS 1024   /* a box of so many is looked up block by block; a larger one goes by regions of 256 (2D) or 4,096 (3D) blocks */
 
 /* ------------------------------------------------------------------------------------------------------------- finding by coordinates */
 
@@ -257,12 +256,21 @@ static void region_blocks(const struct aoi__blocks *dir, uint32_t r, const int32
         if (inside(dir->block.at[blocks->at[i]].place.at, lo, hi)) *array_add(out) = blocks->at[i];
 }
 
+/* Whether to look up all blocks of a box costs less than to look up its regions, of 256 (2D) or 4,096 (3D) blocks, and to go through what these list. */
+static bool few_blocks(const struct aoi__blocks *dir, const int32_t lo[3], const int32_t hi[3])
+{
+    if (dir->region.n == dir->free_regions.n) return false; /* there is nothing to be found */
+    double blocks = dir->block.n - dir->free_blocks.n, regions = dir->region.n - dir->free_regions.n;
+    double regions_in_box = fmin((double)count_in(lo, hi, dir->shift + REGION_SHIFT), regions);
+    return (double)count_in(lo, hi, dir->shift) <= regions_in_box * (1 + blocks / regions);
+}
+
 void aoi__blocks_in(const struct aoi__blocks *dir, const int32_t lo[3], const int32_t hi[3], aoi__slots *out)
 {
     int32_t block_lo[3], block_hi[3], region_lo[3], region_hi[3], at[3];
     shifted(lo, dir->shift, block_lo);
     shifted(hi, dir->shift, block_hi);
-    if (count_in(lo, hi, dir->shift) <= FEW_BLOCKS) {
+    if (few_blocks(dir, lo, hi)) {
         memcpy(at, block_lo, sizeof at);
         do {
             uint32_t b = place_find(&dir->block_map, dir->block.at, sizeof *dir->block.at, at);

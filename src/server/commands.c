@@ -135,6 +135,7 @@ static void move_entities(struct batch *batch, const struct codec_command *comma
         refuse(batch, 0, CODEC_INVALID_ARGUMENT, explain_columns(batch->dispatch, batch->space, command));
         return;
     }
+    if (n == 0) return; /* and there is nothing to point into */
     const float *x = command->u.move_entities.x, *y = command->u.move_entities.y, *z = z_n > 0 ? command->u.move_entities.z : NULL;
     const uint32_t *extra = extra_n > 0 ? command->u.move_entities.extra : NULL;
     size_t from = batch->from, piece = n - from < COLUMN_PIECE ? n - from : COLUMN_PIECE;
