@@ -235,7 +235,7 @@ void libaoi_close(struct libaoi *c);
 /* Frees everything, as if the process had died: the session goes on for its lease. */
 void libaoi_abandon(struct libaoi *c);
 /* After the connection broke (LIBAOI_ECLOSED, LIBAOI_EPROTOCOL), or to leave one that is as good as gone: connects anew to go on with the session. 1: as if nothing had happened;
- * what was not answered is sent again, and answered, in its order, though the refusals of what was applied before are not known any more; the mirrors hold what they held until each
+ * what was not answered is sent again (what was refused with LIBAOI_DRAINING is not: say it anew), and answered, in its order, though the refusals of what was applied before are not known any more; the mirrors hold what they held until each
  * player's full delta comes. 2: likewise, but the daemon has come back from a snapshot that was older than what it had answered: what is the session's is there as it was then, so
  * state it anew, by UPSERT. 0: the lease was over. The session is a new one, nothing was sent again, the mirrors are empty: make everything anew. An error: nothing has changed, try again
  * in a moment. */

@@ -99,6 +99,28 @@ static void after_a_drain_libaoi_goes_on_as_if_nothing_had_happened(void **state
     rig_stop(&fresh);
 }
 
+static void what_a_draining_daemon_refused_is_not_taken_for_lost(void **state)
+{
+    (void)state;
+    struct rig old = start("snapshot_s=0");
+    struct libaoi *c = begin();
+    kill(old.daemon.pid, SIGTERM);
+    int status = 0;
+    for (int y = 1; status == 0 && y <= 100000; y++) {
+        libaoi_move(c, SPACE, 1, &(uint64_t){3}, &(float){1}, &(float){(float)y}, NULL, NULL);
+        status = libaoi_sync(c, TIMEOUT_MS);
+    }
+    assert_int_equal(status, LIBAOI_EREFUSED);
+    while (libaoi_poll(c, 100) >= 0) continue;
+    rig_stop(&old);
+    struct rig fresh = start("snapshot_s=0");
+    assert_int_equal(libaoi_resume(c, TIMEOUT_MS), 1);
+    move_to(c, 3, 7);
+    await_seen(c, 3, 7);
+    libaoi_close(c);
+    rig_stop(&fresh);
+}
+
 static void after_a_crash_libaoi_says_that_the_daemon_is_behind(void **state)
 {
     (void)state;
@@ -127,6 +149,7 @@ static void after_a_crash_libaoi_says_that_the_daemon_is_behind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_a_draining_daemon_refused_is_not_taken_for_lost, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(after_a_drain_libaoi_goes_on_as_if_nothing_had_happened, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(after_a_crash_libaoi_says_that_the_daemon_is_behind, make_dir, remove_dir),
     };
