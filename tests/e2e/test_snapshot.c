@@ -112,7 +112,8 @@ static void what_a_draining_daemon_refused_is_not_taken_for_lost(void **state)
     }
     assert_int_equal(status, LIBAOI_EREFUSED);
     while (libaoi_poll(c, 100) >= 0) continue;
-    rig_stop(&old);
+    assert_int_equal(daemon_wait(&old.daemon, TIMEOUT_MS), 0); /* not rig_stop(): a second signal would end it at once */
+    daemon_stop(&old.daemon, 0);
     struct rig fresh = start("snapshot_s=0");
     assert_int_equal(libaoi_resume(c, TIMEOUT_MS), 1);
     move_to(c, 3, 7);
