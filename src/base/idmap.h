@@ -16,8 +16,8 @@ struct idmap {
     uint64_t salt; /* of the hash: from where its memory happens to lie, so that nobody can choose ids that collide */
 };
 
-void idmap_clear(struct idmap *m);                       /* frees; a zeroed struct is an empty map */
-uint32_t idmap_get(const struct idmap *m, uint64_t key); /* IDMAP_NONE: not there */
+void idmap_clear(struct idmap *m);                             /* frees; a zeroed struct is an empty map */
+uint32_t idmap_get(const struct idmap *m, uint64_t key);       /* IDMAP_NONE: not there */
 void idmap_put(struct idmap *m, uint64_t key, uint32_t value); /* inserts or replaces */
 uint32_t idmap_remove(struct idmap *m, uint64_t key);          /* what was there, or IDMAP_NONE */
 size_t idmap_bytes(const struct idmap *m);
