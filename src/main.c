@@ -109,7 +109,12 @@ static int run(struct daemon *d)
     uv_run(&d->loop, UV_RUN_DEFAULT); /* what that left to be closed */
     CHECK(uv_loop_close(&d->loop) == 0);
     server_clear(&d->server);
-    if (status == 0) log_info("exit", "status=0");
+    if (d->server.lost) {
+        log_error("exit", "status=1 why=\"the last snapshot could not be written\"");
+        status = 1;
+    } else if (status == 0) {
+        log_info("exit", "status=0");
+    }
     return status;
 }
 

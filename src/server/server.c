@@ -371,7 +371,7 @@ static void on_drain(uv_timer_t *timer)
     server_settle(server);
     if (now_ms >= server->drain_deadline_ms) drop_all(server);
     if (server->conns.n > 0) return;
-    snapshot_last(&server->snapshot);
+    server->lost = !snapshot_last(&server->snapshot);
     log_info("drained", "ms=%llu", (unsigned long long)(now_ms - server->drain_began_ms));
     server_finish(server);
 }

@@ -63,6 +63,7 @@ struct server {
     void *on_finish_ctx;
 
     bool listening, draining;
+    bool lost; /* the last snapshot could not be written */
     uint64_t drain_began_ms, drain_deadline_ms;
     char *scratch; /* SERVER_READ_BYTES: what the read under way puts its bytes in */
     char *plain;   /* SERVER_PLAIN_BYTES: what TLS makes of them */

@@ -260,18 +260,19 @@ void snapshot_stop(struct snapshot *snapshot)
     snapshot->writer = 0;
 }
 
-void snapshot_last(struct snapshot *snapshot)
+bool snapshot_last(struct snapshot *snapshot)
 {
     uint64_t began_ns = uv_hrtime(), len = 0;
     const char *path = snapshot->config->snapshot;
     snapshot_stop(snapshot);
-    if (!is_on(snapshot->config)) return;
+    if (!is_on(snapshot->config)) return true;
     int error = snapshot_file_write(path, snapshot->sessions, snapshot->sessions->world, flusher_now_ms(), &len);
     if (error == 0)
         log_info("snapshot", "file=%s result=written sessions=%u bytes=%llu ms=%llu", path, snapshot->sessions->by_id.n, (unsigned long long)len,
                  (unsigned long long)(uv_hrtime() - began_ns) / NS_PER_MS);
     else
         log_error("snapshot", "file=%s result=failed error=\"%s\" why=\"what this daemon held is lost\"", path, strerror(error));
+    return error == 0;
 }
 
 void snapshot_close(struct snapshot *snapshot)

@@ -31,7 +31,7 @@ void snapshot_begin(struct snapshot *snapshot);
 /* No more of them. */
 void snapshot_stop(struct snapshot *snapshot);
 /* The last one, written at once; nobody is connected any more. */
-void snapshot_last(struct snapshot *snapshot);
+bool snapshot_last(struct snapshot *snapshot);  /* false: it could not be written */
 void snapshot_close(struct snapshot *snapshot); /* stops, and closes its handles */
 
 #endif
