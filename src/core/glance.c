@@ -106,7 +106,7 @@ static uint64_t large_inside(const struct aoi_space *space, const struct aoi__wa
     uint64_t in = space->kernels->touch(&g->sieve, &l->boxes);
     for (uint64_t m = l->all & g->sieve.mask ? 0 : in; m != 0; m &= m - 1)
         if (!(space->hot[l->slot[__builtin_ctzll(m)]].layers & g->sieve.mask)) in &= ~(m & -m);
-    if (in == 0 || w->slot == AOI__NONE || aoi__home_of(g->dir, w->slot).page != AOI__NONE) return in;
+    if (in == 0 || w->slot == AOI__NONE || aoi__home_of(g->dir, w->slot).page != AOI__NOWHERE) return in;
     return in & ~((uint64_t)1 << aoi__large_place(space, w->slot)); /* the unit is one of them, and never sees itself */
 }
 
