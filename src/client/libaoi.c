@@ -335,7 +335,7 @@ static void conn_welcome(struct libaoi *c)
     if (c->resume_token_len) memcpy(c->resume_token, c->frame.u.welcome.resume_token, c->resume_token_len);
     c->joined = true;
     c->resumed = c->frame.u.welcome.resumed;
-    c->behind = c->resumed && c->frame.u.welcome.last_seq < c->taken;
+    c->behind = c->resumed && c->frame.u.welcome.last_seq < c->acked;
     if (c->resumed)
         libaoi_mirror_lapse(&c->mirror);
     else
@@ -361,7 +361,7 @@ static int conn_reply(struct libaoi *c)
                             (unsigned long long)c->answered + 1);
     if (kind == CODEC_WELCOME) return libaoi__fail(c, LIBAOI_EPROTOCOL, "the first reply is a Welcome, and the only one");
     c->answered = to;
-    if (kind != CODEC_ERROR || c->frame.u.error.code != CODEC_DRAINING) c->taken = to;
+    if (kind == CODEC_ACK) c->acked = to;
     if (c->keeps) conn_unkeep(c);
     return 0;
 }
@@ -628,7 +628,7 @@ struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error,
     if (options->token) c->token = strdup(options->token);
     bool tls = options->tls && address[0] != '/';
     if (tls) c->tls = libaoi_tls_new(options->tls_ca, options->tls_cert, options->tls_key, error, error_size);
-    c->seq = c->answered = c->taken = HELLO_SEQ;
+    c->seq = c->answered = HELLO_SEQ;
     arena_init(&c->arena, ARENA_BYTES);
     if (!tls || c->tls) c->fd = conn_dial(c, deadline, error, error_size);
     if (c->fd < 0) {
@@ -670,7 +670,8 @@ int libaoi_resume(struct libaoi *c, int timeout_ms)
         return c->behind ? 2 : 1;
     }
     buf_clear(&c->kept);
-    c->answered = c->taken = c->seq;
+    c->answered = c->seq;
+    c->acked = 0;
     return 0;
 }
 

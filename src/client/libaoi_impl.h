@@ -43,8 +43,9 @@ struct libaoi {
     uint32_t lease_ms, receive_buffer;
     uint64_t seq;      /* of the last frame sent */
     uint64_t answered; /* of the last frame answered: replies come in order */
-    uint64_t taken;    /* of the last answered otherwise than by DRAINING, which no daemon remembers */
-    uint64_t refused;  /* of the last frame answered with an Error, 0: none */
+    uint64_t
+        acked; /* of the last frame answered with an Ack: a daemon that goes on with this session knows it, but of queries, and what DRAINING refused, it does not */
+    uint64_t refused; /* of the last frame answered with an Error, 0: none */
 
     struct arena arena; /* of the frame below, until the next one is decoded */
     struct codec_server_frame frame;
