@@ -179,6 +179,7 @@ static void write_snapshots(struct buf *out, const struct row *row, const struct
 {
     buf_printf(out, "%s{result=\"written\"} %llu\n", row->name, (unsigned long long)v->metrics.snapshots);
     buf_printf(out, "%s{result=\"failed\"} %llu\n", row->name, (unsigned long long)v->metrics.snapshots_failed);
+    buf_printf(out, "%s{result=\"refused\"} %llu\n", row->name, (unsigned long long)v->metrics.snapshots_refused);
 }
 
 static void write_histogram(struct buf *out, const struct row *row, const struct values *v)

@@ -53,7 +53,7 @@ struct metrics {
     struct histogram latency;     /* from the oldest change that it tells to its deltas being in the outboxes */
     uint64_t oracle_checked, oracle_mismatches, oracle_left_out;
     uint64_t reloads, reloads_refused;
-    uint64_t snapshots, snapshots_failed;
+    uint64_t snapshots, snapshots_failed, snapshots_refused;
     double snapshot_seconds; /* when the last one was written, since 1970; 0: none was */
     uint64_t http_requests;
     struct aoi_stats ended;         /* what spaces had counted that have ended; of that only what is a count since the start means anything */

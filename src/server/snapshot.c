@@ -128,7 +128,10 @@ int snapshot_load(const struct config *config, struct sessions *sessions, const 
         .limits = &limits, .sink = sink, .now_ms = flusher_now_ms(), .now_us = flusher_time_us(), .settings = configured, .config = config};
     *world = snapshot_file_read(bytes, len, sessions, &how, why);
     if (len > 0) munmap((void *)(uintptr_t)bytes, len);
-    if (*world == NULL) return set_aside(path, why, err);
+    if (*world == NULL) {
+        sessions->metrics->snapshots_refused++;
+        return set_aside(path, why, err);
+    }
     log_loaded(path, sessions, *world, &how);
     return 0;
 }

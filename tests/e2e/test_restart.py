@@ -1,8 +1,10 @@
 """test_restart.py: snapshots: what a daemon held goes on in the next one, after a drain and after a kill, or is refused whole."""
 import os
+import re
 import signal
 import stat
 import tempfile
+import urllib.request
 
 import aoiclient as aoi
 from aoiclient import Closed, Connection, pb
@@ -200,8 +202,11 @@ def a_file_that_is_damaged_cut_or_no_snapshot_is_set_aside_and_the_daemon_starts
         for data, what in ((bytes(flipped), "checksum"), (whole[:-1], "ends too early"), (whole + b"x", "behind its end"), (b"", "no snapshot of aoid"),
                            (b"%PDF-1.4 what is this", "no snapshot of aoid"), (bytes(other_version), "another version")):
             folder.write(data)
-            with folder.daemon(snapshot_s=1000) as d, Connection(d.port, resume=gateway) as late:
+            with folder.daemon(snapshot_s=1000, http_listen="127.0.0.1:0") as d, Connection(d.port, resume=gateway) as late:
                 assert not late.welcome.resumed
+                address = re.search(r"event=http address=(\S+)", d.log()).group(1)
+                with urllib.request.urlopen("http://%s/metrics" % address, timeout=20) as page:
+                    assert b'aoid_snapshots_total{result="refused"} 1\n' in page.read()
                 line = next(line for line in d.log().splitlines() if "refused=" in line)
                 assert "level=error" in line and what in line, line
                 (bad,) = [name for name in folder.names() if ".bad-" in name]

@@ -79,6 +79,7 @@ static void what_was_counted_is_told(void **state)
     rig->metrics.errors[CODEC_DRAINING] = 4;
     rig->metrics.closed[CLOSE_OUT_HARD] = 5;
     rig->metrics.snapshots_failed = 6;
+    rig->metrics.snapshots_refused = 1;
     assert_int_equal(metrics_errors(&rig->metrics), 7);
     struct aoi_space *space = aoi_space_find(rig->world, 77);
     for (uint64_t id = 1; id <= 9; id++)
@@ -89,6 +90,7 @@ static void what_was_counted_is_told(void **state)
     assert_true(value(text, "aoid_connections_closed_total{reason=\"out_hard\"}") == 5);
     assert_true(value(text, "aoid_sessions") == 7);
     assert_true(value(text, "aoid_snapshots_total{result=\"failed\"}") == 6);
+    assert_true(value(text, "aoid_snapshots_total{result=\"refused\"}") == 1);
     assert_true(value(text, "aoid_spaces") == 1);
     assert_true(value(text, "aoid_space_entities{space=\"77\"}") == 9);
     assert_true(value(text, "aoid_space_densest_cell_entities{space=\"77\"}") == 6);
