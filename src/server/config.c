@@ -455,6 +455,17 @@ static int find_space(struct config *config, const char *label, struct config_sp
     return 0;
 }
 
+/* The space that --set means: that of this id, whatever its section is called, or else that of this label, made if need be. */
+static int space_to_set(struct config *config, const char *name, struct config_space **out, char *err)
+{
+    uint64_t id;
+    char no_id[CONFIG_ERROR_MAX];
+    const struct config_space *there = parse_id(NULL, name, &id, no_id) == 0 ? config_space_of(config, id) : NULL;
+    if (there == NULL) return find_space(config, name, out, err);
+    *out = &config->spaces.at[there - config->spaces.at];
+    return 0;
+}
+
 /* ------------------------------------------------------------------------------------------------------------- the file */
 
 #define LINE_MAX_BYTES 190 /* inih cuts longer lines in two */
@@ -590,7 +601,7 @@ int config_set(struct config *config, const char *assignment, char *err)
     if (dot != NULL && strncmp(name, "space.", 6) == 0) {
         struct config_space *space;
         option = find("space", key);
-        if (option != NULL && find_space(config, name + 6, &space, err) != 0) return -1;
+        if (option != NULL && space_to_set(config, name + 6, &space, err) != 0) return -1;
         if (option != NULL) base = space;
     } else if (dot == NULL && option == NULL && find("space", key) != NULL) {
         return fail(err, "%.80s: which space? space.NAME.%s=...", assignment, key);
@@ -683,7 +694,7 @@ static bool is_live(const struct option *option)
     return false;
 }
 
-static void list_name(char list[CONFIG_ERROR_MAX], const char *name)
+void config_list(char list[CONFIG_ERROR_MAX], const char *name)
 {
     size_t len = strlen(list);
     snprintf(list + len, CONFIG_ERROR_MAX - len, "%s%s", len > 0 ? "," : "", name);
@@ -699,7 +710,7 @@ void config_take(struct config *running, const struct config *fresh, char change
         const char *from = (const char *)fresh + option->offset;
         if (memcmp(to, from, option->size) == 0) continue; /* exact: assign() fills with zeros first */
         if (is_live(option)) memcpy(to, from, option->size);
-        list_name(is_live(option) ? changed : restart, option->name);
+        config_list(is_live(option) ? changed : restart, option->name);
     }
 }
 

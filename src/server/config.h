@@ -76,6 +76,7 @@ int config_check(struct config *config, char *err);
 /* The configuration was read anew, and is fine: copies what may change while the daemon runs. Lists the names of what was changed so, and of what differs but needs
  * a restart (with commas; "": none). Spaces are not looked at. */
 void config_take(struct config *running, const struct config *fresh, char changed[CONFIG_ERROR_MAX], char restart[CONFIG_ERROR_MAX]);
+void config_list(char list[CONFIG_ERROR_MAX], const char *name); /* one more in such a list */
 
 void config_take_spaces(struct config *running, struct config *fresh); /* fresh's become running's */
 

@@ -102,6 +102,8 @@ static int apply(struct server *server, struct config *fresh, char *err)
     server_fit_open_files(fresh);
     config_take(&whole, fresh, changed, restart);
     if (config_check(&whole, err) != 0 || check_spaces(server, fresh, err) != 0 || doors_load(&doors, fresh, err) != 0) return -1;
+    bool other_tokens = !tokens_same(&server->doors.tokens, &doors.tokens) && strcmp(server->config->tokens_file, whole.tokens_file) == 0;
+    if (other_tokens) config_list(changed, "tokens_file"); /* the same file, but not what stands in it */
     *server->config = whole;
     take_spaces(server, fresh);
     server_set_doors(server, &doors);

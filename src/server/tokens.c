@@ -51,6 +51,13 @@ bool tokens_hold(const struct tokens *tokens, const struct token *token)
     return tokens->list.n == 0 && token->name[0] == '\0';
 }
 
+bool tokens_same(const struct tokens *a, const struct tokens *b)
+{
+    bool same = a->list.n == b->list.n; /* and no secret is there twice */
+    for (uint32_t i = 0; same && i < a->list.n; i++) same = tokens_hold(b, &a->list.at[i]);
+    return same;
+}
+
 void tokens_clear(struct tokens *tokens)
 {
     array_clear(&tokens->list);

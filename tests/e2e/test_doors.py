@@ -373,7 +373,8 @@ def a_secret_is_changed_in_two_steps_and_a_withdrawn_one_ends_its_sessions():
     new = "9123456789abcdef0123456789abcdef"
     with Files(tokens=TOKENS) as f, Daemon(tokens_file=f["tokens"]) as d, Connection(d.port, token=WRITER) as old, Connection(d.port, token=READER) as map_:
         f.write("tokens", TOKENS + "zone writer %s\n" % new)
-        assert "event=reload result=done" in d.reload(), d.tail()
+        assert "event=reload result=done changed=tokens_file" in d.reload(), d.tail()
+        assert "event=reload result=done changed=-" in d.reload(), d.tail()
         old.ping()
         with Connection(d.port, token=new) as fresh:
             old.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0))

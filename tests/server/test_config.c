@@ -261,6 +261,24 @@ static void only_loopback_addresses_are_taken_without_tokens(void **state)
     }
 }
 
+static void a_space_is_set_by_its_id_whatever_its_section_is_called(void **state)
+{
+    (void)state;
+    struct config config;
+    assert_int_equal(read_text(&config, "[space town]\nid = 9\n[space 3]\n"), 0);
+    assert_int_equal(config_set(&config, "space.9.flush_ms=20", err), 0);
+    assert_int_equal(config_set(&config, "space.town.max_view=7", err), 0);
+    assert_int_equal(config_set(&config, "space.3.flush_ms=30", err), 0);
+    assert_int_equal(config_set(&config, "space.4.flush_ms=40", err), 0);
+    assert_int_equal(config_check(&config, err), 0);
+    assert_int_equal(config.spaces.n, 3);
+    assert_int_equal(config_space_of(&config, 9)->settings.flush_ms, 20);
+    assert_int_equal(config_space_of(&config, 9)->settings.max_view, 7);
+    assert_int_equal(config_space_of(&config, 3)->settings.flush_ms, 30);
+    assert_int_equal(config_space_of(&config, 4)->settings.flush_ms, 40);
+    config_clear(&config);
+}
+
 static void long_lines_and_zero_bytes_do_not_slip_through(void **state)
 {
     (void)state;
@@ -352,6 +370,7 @@ int main(void)
         cmocka_unit_test(values_out_of_range_or_of_the_wrong_kind_are_refused),
         cmocka_unit_test(options_that_contradict_each_other_are_refused),
         cmocka_unit_test(only_loopback_addresses_are_taken_without_tokens),
+        cmocka_unit_test(a_space_is_set_by_its_id_whatever_its_section_is_called),
         cmocka_unit_test(long_lines_and_zero_bytes_do_not_slip_through),
         cmocka_unit_test(a_query_page_is_lowered_to_fit_a_frame),
         cmocka_unit_test(the_command_line_goes_over_the_file_wherever_it_stands),
