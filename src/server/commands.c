@@ -345,7 +345,7 @@ static void run_command(struct batch *batch, const struct codec_command *command
     else if (batch->space == NULL && !commands[command->kind].spaceless)
         refuse(batch, batch->space_id, CODEC_UNKNOWN_SPACE, dispatch_text(CODEC_UNKNOWN_SPACE));
     else if (!fits(batch, command))
-        refuse(batch, 0, CODEC_LIMIT_EXCEEDED, "max_memory_bytes is reached: remove something first");
+        refuse(batch, 0, CODEC_LIMIT_EXCEEDED, explain_memory(batch->dispatch));
     else
         commands[command->kind].run(batch, command);
 }

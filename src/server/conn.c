@@ -588,7 +588,8 @@ void conn_accept(struct server *server, union stream *listener)
     if (status != 0) {
         session_close(&server->sessions, &conn->session, CLOSE_IO);
     } else if (conn->refused) {
-        turn_away(conn, CODEC_LIMIT_EXCEEDED, "max_connections are open already", CLOSE_REFUSED);
+        snprintf(why, sizeof why, "max_connections = %u are open already", server->config->max_connections);
+        turn_away(conn, CODEC_LIMIT_EXCEEDED, why, CLOSE_REFUSED);
     } else if (!listener_admits(server->config, &conn->stream, why, sizeof why)) {
         turn_away(conn, CODEC_UNAUTHENTICATED, why, CLOSE_UNIX_PEER);
     } else {

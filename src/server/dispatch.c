@@ -102,8 +102,7 @@ static bool join(struct dispatch *dispatch, struct session *session, const struc
         return false;
     }
     if (!resumed && sessions->by_id.n >= dispatch->config->max_sessions) {
-        session_refuse(sessions, session, frame->seq, CODEC_LIMIT_EXCEEDED, "there are max_sessions already, those included whose lease runs",
-                       CLOSE_SESSIONS);
+        session_refuse(sessions, session, frame->seq, CODEC_LIMIT_EXCEEDED, explain_sessions(dispatch), CLOSE_SESSIONS);
         return true;
     }
     if (resumed) {
@@ -287,7 +286,7 @@ uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, cons
         const char *why = explain_first_frame(CODEC_UNAUTHENTICATED, bytes, len);
         session_refuse(sessions, session, frame.seq, CODEC_UNAUTHENTICATED, why, CLOSE_NO_HELLO);
     } else if (frame.seq != 0 && frame.seq <= session->last_seq) {
-        session_send_error(sessions, session, frame.seq, CODEC_INVALID_ARGUMENT, "seq must increase from frame to frame");
+        session_send_error(sessions, session, frame.seq, CODEC_INVALID_ARGUMENT, explain_seq(dispatch, frame.seq, session->last_seq));
     } else if (!unheard && (wait = run(dispatch, session, &frame, bytes, len)) != 0) {
         return wait;
     } else if (!first && dispatch->draining) { /* nothing counts as applied: the next daemon applies what this one refused, if it is sent again */

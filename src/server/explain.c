@@ -44,11 +44,17 @@ static const char *number_fault(struct dispatch *d, const char *prefix, const ch
     return isfinite(value) ? NULL : say(d, "%s%s is %s, not a finite number", prefix, name, isnan(value) ? "NaN" : "infinite");
 }
 
+static const char *point_fault(struct dispatch *d, const struct aoi_space *space, const float point[3])
+{
+    const char *fault = NULL;
+    for (uint32_t a = 0; a < axes_of(space) && fault == NULL; a++) fault = number_fault(d, "", axes[a], point[a]);
+    return fault;
+}
+
 static const char *position_fault(struct dispatch *d, const struct aoi_space *space, const float pos[3])
 {
     const struct aoi_settings *set = aoi_space_settings(space);
-    const char *fault = NULL;
-    for (uint32_t a = 0; a < axes_of(space) && fault == NULL; a++) fault = number_fault(d, "", axes[a], pos[a]);
+    const char *fault = point_fault(d, space, pos);
     for (uint32_t a = 0; a < axes_of(space) && fault == NULL; a++) {
         if (fabsf(pos[a]) > AOI_COORD_MAX)
             fault = say(d, "%s is %.9g, beyond +-16777216", axes[a], (double)pos[a]);
@@ -59,10 +65,16 @@ static const char *position_fault(struct dispatch *d, const struct aoi_space *sp
     return fault;
 }
 
+static const char *distance_fault(struct dispatch *d, const char *name, float value)
+{
+    if (!isfinite(value)) return number_fault(d, "", name, value);
+    return value < 0 ? say(d, "%s is %.9g; it must not be negative", name, (double)value) : NULL;
+}
+
 static const char *radius_fault(struct dispatch *d, float radius, float most)
 {
-    if (!isfinite(radius)) return number_fault(d, "", "radius", radius);
-    if (radius < 0) return say(d, "radius is %.9g; it must not be negative", (double)radius);
+    const char *fault = distance_fault(d, "radius", radius);
+    if (fault != NULL) return fault;
     return most > 0 && radius > most ? say(d, "radius is %.9g, over max_radius = %.9g", (double)radius, (double)most) : NULL;
 }
 
@@ -88,29 +100,63 @@ static const char *move_fault(struct dispatch *d, const struct aoi_space *space,
     return fault != NULL ? fault : position_fault(d, space, pos);
 }
 
+static const char *add_fault(struct dispatch *d, const struct aoi_space *space, const struct aoi_entity *entity)
+{
+    const char *fault = entity_fault(entity->id);
+    if (fault == NULL) fault = radius_fault(d, entity->radius, d->config->max_radius);
+    if (fault == NULL) fault = distance_fault(d, "appeal", entity->appeal);
+    return fault != NULL ? fault : position_fault(d, space, entity->pos);
+}
+
+static const char *set_space_fault(struct dispatch *d, const struct aoi_space *space, const struct aoi_space_change *change)
+{
+    struct aoi_settings set = *aoi_space_settings(space);
+    const char *why = NULL;
+    if (change->has_leave_margin) why = distance_fault(d, "leave_margin", change->leave_margin);
+    if (change->has_tiers) set.tiers = change->tiers;
+    if (why == NULL) aoi_settings_check(&set, &why);
+    return why;
+}
+
+static const char *publish_fault(struct dispatch *d, const struct aoi_space *space, const struct codec_command *command)
+{
+    switch (command->u.publish.kind) {
+    case CODEC_PUBLISH_ENTITY: return entity_fault(command->u.publish.entity);
+    case CODEC_PUBLISH_POINT: return point_fault(d, space, command->u.publish.min);
+    case CODEC_PUBLISH_BOX: return box_fault(d, space, command->u.publish.min, command->u.publish.max);
+    default: return NULL;
+    }
+}
+
 /* INVALID_ARGUMENT and OUT_OF_BOUNDS. */
 static const char *argument_fault(struct dispatch *d, const struct aoi_space *space, const struct codec_command *command, size_t item)
 {
     const char *fault = NULL;
-    float max_radius = d->config->max_radius;
     switch (command->kind) {
-    case CODEC_ADD_ENTITY:
-        fault = entity_fault(command->u.add_entity.entity.id);
-        if (fault == NULL) fault = radius_fault(d, command->u.add_entity.entity.radius, max_radius);
-        return fault != NULL ? fault : position_fault(d, space, command->u.add_entity.entity.pos);
+    case CODEC_SET_SPACE: return set_space_fault(d, space, &command->u.set_space->change);
+    case CODEC_ADD_ENTITY: return add_fault(d, space, &command->u.add_entity.entity);
     case CODEC_MOVE_ENTITIES: return move_fault(d, space, command, item);
     case CODEC_REMOVE_ENTITIES: return entity_fault(command->u.remove_entities.id[item]);
     case CODEC_SET_RADIUS:
         fault = entity_fault(command->u.set_radius.id);
-        return fault != NULL ? fault : radius_fault(d, command->u.set_radius.radius, max_radius);
+        return fault != NULL ? fault : radius_fault(d, command->u.set_radius.radius, d->config->max_radius);
     case CODEC_SET_LAYERS: return entity_fault(command->u.set_layers.id);
     case CODEC_SET_PAYLOAD: return entity_fault(command->u.set_payload.id);
-    case CODEC_OPEN_PLAYER: return player_fault(command->u.open_player.player);
+    case CODEC_SET_APPEAL:
+        fault = entity_fault(command->u.set_appeal.id);
+        return fault != NULL ? fault : distance_fault(d, "appeal", command->u.set_appeal.appeal);
+    case CODEC_SET_PRIORITY: return entity_fault(command->u.set_priority.id);
+    case CODEC_RELEASE: return "an id is 0; ids begin at 1";
+    case CODEC_PUBLISH: return publish_fault(d, space, command);
+    case CODEC_OPEN_PLAYER:
+        fault = player_fault(command->u.open_player.player);
+        return fault != NULL ? fault : distance_fault(d, "leave_margin", command->u.open_player.settings.leave_margin);
     case CODEC_CLOSE_PLAYER: return player_fault(command->u.close_player.player);
     case CODEC_SUBSCRIBE:
     case CODEC_UNSUBSCRIBE:
         fault = player_fault(command->u.subscribe.player);
         return fault != NULL ? fault : entity_fault(command->u.subscribe.entity);
+    case CODEC_OVERRIDE: fault = player_fault(command->u.override.player); return fault != NULL ? fault : entity_fault(command->u.override.entity);
     case CODEC_SET_VIEWPORT:
         fault = player_fault(command->u.set_viewport.player);
         return fault != NULL ? fault : box_fault(d, space, command->u.set_viewport.min, command->u.set_viewport.max);
@@ -122,6 +168,13 @@ static const char *argument_fault(struct dispatch *d, const struct aoi_space *sp
 static const char *payload_over(struct dispatch *d, size_t len)
 {
     return len > d->config->max_payload ? say(d, "the payload has %zu bytes, over max_payload = %u", len, d->config->max_payload) : NULL;
+}
+
+static const char *publish_over(struct dispatch *d, size_t len)
+{
+    const struct config *config = d->config;
+    if (len > config->max_message) return say(d, "the message has %zu bytes, over max_message = %u", len, config->max_message);
+    return say(d, "the space has max_messages_per_flush = %u messages already; its next flush makes room", config->max_messages_per_flush);
 }
 
 static const char *limit_fault(struct dispatch *d, aoi_owner owner, struct aoi_space *space, const struct codec_command *command)
@@ -138,6 +191,8 @@ static const char *limit_fault(struct dispatch *d, aoi_owner owner, struct aoi_s
         if (aoi_unsubscribe(space, owner, command->u.subscribe.player, command->u.subscribe.entity) != AOI_ENOPLAYER)
             return say(d, "the player has max_units = %u units already", d->config->max_units);
         break;
+    case CODEC_OVERRIDE: return say(d, "the player has max_overrides = %u overrides already", d->config->max_overrides);
+    case CODEC_PUBLISH: return publish_over(d, command->u.publish.message_len);
     case CODEC_OPEN_PLAYER:
     case CODEC_SET_VIEWPORT: break;
     default: return NULL;
@@ -212,15 +267,35 @@ const char *explain_columns(struct dispatch *dispatch, const struct aoi_space *s
 
 static const char *query_fault(struct dispatch *d, const struct aoi_space *space, const struct codec_query *query)
 {
+    const char *fault = NULL;
     switch (query->kind) {
+    case CODEC_QUERY_DENSITY:
+        if (query->columns < 1 || query->columns > AOI_RASTER_MAX || query->rows < 1 || query->rows > AOI_RASTER_MAX)
+            fault = say(d, "the raster has %u columns and %u rows; it must have 1 to %d of each", query->columns, query->rows, AOI_RASTER_MAX);
+        if (fault != NULL) return fault;
+        return query->has_box ? box_fault(d, space, query->min, query->max) : "the box is not set";
     case CODEC_QUERY_AABB:
     case CODEC_QUERY_COUNT: return query->has_box ? box_fault(d, space, query->min, query->max) : "the box is not set";
-    case CODEC_QUERY_RADIUS:
-        for (uint32_t a = 0; a < axes_of(space); a++)
-            if (!isfinite(query->center[a])) return number_fault(d, "", axes[a], query->center[a]);
-        return radius_fault(d, query->radius, 0);
-    case CODEC_QUERY_GET_ENTITY: return entity_fault(query->id);
+    case CODEC_QUERY_RADIUS: fault = point_fault(d, space, query->center); return fault != NULL ? fault : radius_fault(d, query->radius, 0);
+    case CODEC_QUERY_NEAREST:
+        if (query->k == 0) return "k is 0; it must be 1 or more";
+        fault = point_fault(d, space, query->center);
+        return fault != NULL ? fault : distance_fault(d, "max_distance", query->radius);
+    case CODEC_QUERY_GET_ENTITY:
+    case CODEC_QUERY_OBSERVERS: return entity_fault(query->id);
     case CODEC_QUERY_VIEW: return player_fault(query->id);
+    case CODEC_QUERY_WHY: fault = player_fault(query->player); return fault != NULL ? fault : entity_fault(query->id);
+    default: return NULL;
+    }
+}
+
+static const char *query_over(struct dispatch *d, const struct codec_query *query)
+{
+    switch (query->kind) {
+    case CODEC_QUERY_NEAREST: return say(d, "k is %u, over query_page = %u", query->k, d->config->query_page);
+    case CODEC_QUERY_DENSITY:
+        return say(d, "a raster of %u columns and %u rows does not fit in max_frame_bytes = %llu", query->columns, query->rows,
+                   (unsigned long long)d->config->max_frame_bytes);
     default: return NULL;
     }
 }
@@ -228,6 +303,7 @@ static const char *query_fault(struct dispatch *d, const struct aoi_space *space
 const char *explain_query(struct dispatch *dispatch, const struct aoi_space *space, const struct codec_query *query, int code)
 {
     const char *fault = NULL;
+    if (code == CODEC_LIMIT_EXCEEDED) fault = query_over(dispatch, query);
     if (code == CODEC_INVALID_ARGUMENT) fault = space == NULL ? "the space id is 0; ids begin at 1" : query_fault(dispatch, space, query);
     return fault != NULL ? fault : dispatch_text(code);
 }
@@ -246,4 +322,24 @@ const char *explain_role(struct dispatch *dispatch, const struct token *token, e
     const char *text = say(dispatch, "this needs a token of a%s, and \"%s\" is that of a%s", least == ROLE_ADMIN ? "n admin" : " writer", token->name,
                            token->role == ROLE_READER ? " reader" : " writer");
     return text != NULL ? text : "the role of this session's token is not enough";
+}
+
+const char *explain_memory(struct dispatch *dispatch)
+{
+    const char *text = say(dispatch, "max_memory_bytes = %llu is reached: remove something first",
+                           (unsigned long long)dispatch->config->max_memory_bytes);
+    return text != NULL ? text : "max_memory_bytes is reached: remove something first";
+}
+
+const char *explain_sessions(struct dispatch *dispatch)
+{
+    const char *text = say(dispatch, "there are max_sessions = %u already, those included whose lease runs", dispatch->config->max_sessions);
+    return text != NULL ? text : "there are max_sessions already, those included whose lease runs";
+}
+
+const char *explain_seq(struct dispatch *dispatch, uint64_t seq, uint64_t last)
+{
+    const char *text = say(dispatch, "seq must increase from frame to frame: this one has %llu, and there was one with %llu", (unsigned long long)seq,
+                           (unsigned long long)last);
+    return text != NULL ? text : "seq must increase from frame to frame";
 }

@@ -17,5 +17,11 @@ const char *explain_query(struct dispatch *dispatch, const struct aoi_space *spa
 const char *explain_first_frame(int code, const void *bytes, size_t len);
 /* A session of this token asked for what needs another role. */
 const char *explain_role(struct dispatch *dispatch, const struct token *token, enum role least);
+/* What a command would add is over max_memory_bytes. */
+const char *explain_memory(struct dispatch *dispatch);
+/* One session more would be over max_sessions. */
+const char *explain_sessions(struct dispatch *dispatch);
+/* A frame's seq is not above the last one. */
+const char *explain_seq(struct dispatch *dispatch, uint64_t seq, uint64_t last);
 
 #endif

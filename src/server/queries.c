@@ -14,7 +14,6 @@ struct query {
     const struct codec_query *ask;
     struct aoi_space *space;
     struct codec_result result;
-    const char *why; /* what to say of a refusal; NULL: what the code says */
 };
 
 /* 0, or an AOI_E...; then the result counts for nothing. */
@@ -82,10 +81,7 @@ static int ask_nearest(struct query *query)
 {
     const struct codec_query *ask = query->ask;
     if (ask->k == 0) return AOI_EINVAL;
-    if (ask->k > query->dispatch->config->query_page) {
-        query->why = "k is query_page at most";
-        return AOI_ELIMIT;
-    }
+    if (ask->k > query->dispatch->config->query_page) return AOI_ELIMIT;
     int status = aoi_query_nearest(query->space, ask->center, ask->radius, ask->layers, ask->k, &query->dispatch->rows);
     entities(query);
     return status;
@@ -105,15 +101,9 @@ static int ask_density(struct query *query)
     const struct codec_query *ask = query->ask;
     struct dispatch *d = query->dispatch;
     if (!ask->has_box) return AOI_EINVAL;
-    if (ask->columns < 1 || ask->columns > AOI_RASTER_MAX || ask->rows < 1 || ask->rows > AOI_RASTER_MAX) {
-        query->why = "a raster has 1 to 256 columns and rows";
-        return AOI_EINVAL;
-    }
+    if (ask->columns < 1 || ask->columns > AOI_RASTER_MAX || ask->rows < 1 || ask->rows > AOI_RASTER_MAX) return AOI_EINVAL;
     size_t fields = (size_t)ask->columns * ask->rows;
-    if (RESULT_BYTES + fields * COUNT_BYTES > d->config->max_frame_bytes) {
-        query->why = "the raster would not fit in max_frame_bytes";
-        return AOI_ELIMIT;
-    }
+    if (RESULT_BYTES + fields * COUNT_BYTES > d->config->max_frame_bytes) return AOI_ELIMIT;
     array_reserve(&d->counts, fields);
     query->result.kind = CODEC_RESULT_DENSITY;
     query->result.columns = ask->columns;
@@ -204,8 +194,7 @@ void dispatch_query(struct dispatch *dispatch, struct session *session, const st
         code = -queries[kind].run(&query);
 
     if (code != CODEC_OK) {
-        session_send_error(dispatch->sessions, session, frame->seq, code,
-                           query.why != NULL ? query.why : explain_query(dispatch, query.space, query.ask, code));
+        session_send_error(dispatch->sessions, session, frame->seq, code, explain_query(dispatch, query.space, query.ask, code));
     } else if (frame->seq != 0) {
         session_send(dispatch->sessions, session,
                      &(struct codec_server_frame){.reply_to = frame->seq, .kind = CODEC_RESULT, .u.result = query.result});

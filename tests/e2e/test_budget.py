@@ -12,7 +12,7 @@ CONFIG = "[limits]\nmax_memory_bytes = %s\n"
 def fill(c, first, n):
     """Adds n entities of 4,000 bytes each. Returns how many were taken; the others must have been refused for the memory."""
     ack = c.batch(S, *[aoi.add(i, 0, 0, payload=b"x" * 4000) for i in range(first, first + n)])
-    assert all(e.code == pb.CODE_LIMIT_EXCEEDED and "max_memory_bytes" in e.text for e in ack.errors), ack.errors
+    assert all(e.code == pb.CODE_LIMIT_EXCEEDED and "max_memory_bytes = " in e.text for e in ack.errors), ack.errors
     assert ack.applied + ack.errors_total == n
     return ack.applied
 

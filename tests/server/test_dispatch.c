@@ -88,7 +88,9 @@ static void seqs_must_increase_and_seq_0_is_silent(void **state)
     rig_expect_error(rig, s, 3, CODEC_INVALID_ARGUMENT);
     assert_null(aoi_space_find(rig->world, 1));
     BATCH(rig, s, 2, CREATE(0));
-    rig_expect_error(rig, s, 2, CODEC_INVALID_ARGUMENT);
+    const struct codec_server_frame *error = rig_take(rig, s);
+    assert_int_equal(error->u.error.code, CODEC_INVALID_ARGUMENT);
+    assert_string_equal(error->u.error.text, "seq must increase from frame to frame: this one has 2, and there was one with 3");
     BATCH(rig, s, 0, CREATE(0));
     assert_true(rig_silent(rig, s));
     assert_non_null(aoi_space_find(rig->world, 1));
@@ -376,6 +378,19 @@ static void queries_answer_or_say_why_not(void **state)
         {{.space = 1, .kind = CODEC_QUERY_COUNT}, CODEC_INVALID_ARGUMENT, "the box is not set"},
         {{.space = 1, .kind = CODEC_QUERY_COUNT, .has_box = true, .min = {1}}, CODEC_INVALID_ARGUMENT, "min_x is 1, above max_x, which is 0"},
         {{.space = 1, .kind = CODEC_QUERY_RADIUS, .radius = -1}, CODEC_INVALID_ARGUMENT, "radius is -1; it must not be negative"},
+        {{.space = 1, .kind = CODEC_QUERY_RADIUS, .center = {0, NAN}}, CODEC_INVALID_ARGUMENT, "y is NaN, not a finite number"},
+        {{.space = 1, .kind = CODEC_QUERY_NEAREST}, CODEC_INVALID_ARGUMENT, "k is 0; it must be 1 or more"},
+        {{.space = 1, .kind = CODEC_QUERY_NEAREST, .k = 1, .radius = -1}, CODEC_INVALID_ARGUMENT, "max_distance is -1; it must not be negative"},
+        {{.space = 1, .kind = CODEC_QUERY_NEAREST, .k = 10001}, CODEC_LIMIT_EXCEEDED, "k is 10001, over query_page = 10000"},
+        {{.space = 1, .kind = CODEC_QUERY_DENSITY, .columns = 1, .rows = 1}, CODEC_INVALID_ARGUMENT, "the box is not set"},
+        {{.space = 1, .kind = CODEC_QUERY_DENSITY, .has_box = true, .max = {NAN}, .columns = 1, .rows = 1},
+         CODEC_INVALID_ARGUMENT,
+         "max_x is NaN, not a finite number"},
+        {{.space = 1, .kind = CODEC_QUERY_DENSITY, .has_box = true, .columns = 257, .rows = 1},
+         CODEC_INVALID_ARGUMENT,
+         "the raster has 257 columns and 1 rows; it must have 1 to 256 of each"},
+        {{.space = 1, .kind = CODEC_QUERY_OBSERVERS}, CODEC_INVALID_ARGUMENT, "the entity id is 0; ids begin at 1"},
+        {{.space = 1, .kind = CODEC_QUERY_WHY, .id = 1}, CODEC_INVALID_ARGUMENT, "the player id is 0; ids begin at 1"},
         {{.space = 1, .kind = CODEC_QUERY_GET_ENTITY, .id = 8}, CODEC_UNKNOWN_ENTITY, NULL},
         {{.space = 1, .kind = CODEC_QUERY_GET_ENTITY}, CODEC_INVALID_ARGUMENT, "the entity id is 0; ids begin at 1"},
         {{.space = 1, .kind = CODEC_QUERY_VIEW, .id = 8}, CODEC_UNKNOWN_PLAYER, NULL},
@@ -427,6 +442,16 @@ static void a_refusal_names_the_argument_that_is_wrong(void **state)
             {.kind = CODEC_SET_VIEWPORT, .u.set_viewport = {.player = 9, .min = {0, 3, 0}, .max = {1, 2, 0}}});
     REFUSED(INVALID_ARGUMENT, "max_z is infinite, not a finite number",
             {.kind = CODEC_SET_VIEWPORT, .u.set_viewport = {.player = 9, .max = {1, 2, INFINITY}}});
+    REFUSED(INVALID_ARGUMENT, "leave_margin is -1; it must not be negative", OPEN_WITH(9, .leave_margin = -1));
+    REFUSED(INVALID_ARGUMENT, "leave_margin is NaN, not a finite number", SET_SPACE(.has_leave_margin = true, .leave_margin = NAN));
+    REFUSED(INVALID_ARGUMENT, "appeal is -2; it must not be negative", ADD_WITH(AOI_ADD_NEW, .id = 6, .appeal = -2));
+    REFUSED(INVALID_ARGUMENT, "appeal is infinite, not a finite number", {.kind = CODEC_SET_APPEAL, .u.set_appeal = {.id = 5, .appeal = INFINITY}});
+    REFUSED(INVALID_ARGUMENT, "x is NaN, not a finite number", PUBLISH_AT(NAN, 0, "boo"));
+    REFUSED(INVALID_ARGUMENT, "min_x is 2, above max_x, which is 1",
+            {.kind = CODEC_PUBLISH, .u.publish = {.kind = CODEC_PUBLISH_BOX, .min = {2}, .max = {1}, .message = "boo", .message_len = 3}});
+    REFUSED(INVALID_ARGUMENT, "the entity id is 0; ids begin at 1", PUBLISH_FROM(0, "boo"));
+    REFUSED(INVALID_ARGUMENT, "the entity id is 0; ids begin at 1", OVERRIDE(9, 0, AOI_OVERRIDE_HIDE));
+    REFUSED(INVALID_ARGUMENT, "an id is 0; ids begin at 1", RELEASE_ENTITY(0, 0));
     BATCH(rig, s, 0, ADD(7, 1, 1));
     REFUSED(UNKNOWN_ENTITY, "the player is not subscribed to this entity", {.kind = CODEC_UNSUBSCRIBE, .u.unsubscribe = {.player = 9, .entity = 7}});
     REFUSED(UNKNOWN_ENTITY, "there is no such entity", {.kind = CODEC_UNSUBSCRIBE, .u.unsubscribe = {.player = 9, .entity = 8}});
@@ -447,6 +472,12 @@ static void a_refusal_names_the_limit_that_is_reached(void **state)
     REFUSED(LIMIT_EXCEEDED, "the space has max_players = 1000 players already", OPEN_PLAYER(1001));
     REFUSED(LIMIT_EXCEEDED, "the space has max_players = 1000 players already", SUBSCRIBE(1001, 1));
     REFUSED(LIMIT_EXCEEDED, "the player has max_units = 10 units already", SUBSCRIBE(1, 11));
+    for (uint64_t id = 1; id <= 5; id++) BATCH(rig, s, 0, OVERRIDE(1, id, AOI_OVERRIDE_SHOW));
+    REFUSED(LIMIT_EXCEEDED, "the player has max_overrides = 5 overrides already", OVERRIDE(1, 6, AOI_OVERRIDE_SHOW));
+    REFUSED(LIMIT_EXCEEDED, "the message has 60 bytes, over max_message = 50",
+            PUBLISH_FROM(1, "012345678901234567890123456789012345678901234567890123456789"));
+    for (int i = 0; i < 20; i++) BATCH(rig, s, 0, PUBLISH_FROM(1, "boo"));
+    REFUSED(LIMIT_EXCEEDED, "the space has max_messages_per_flush = 20 messages already; its next flush makes room", PUBLISH_FROM(1, "boo"));
     for (uint64_t id = 100; id < 110; id++) {
         struct codec_command create = CREATE(0);
         const struct codec_client_frame frame = {.seq = s->last_seq + 1, .kind = CODEC_BATCH, .u.batch = {id, 1, &create}};

@@ -240,7 +240,9 @@ static void sessions_are_limited_and_those_that_are_away_count(void **state)
     struct standing *standing = rig->session[1].standing;
     leave(rig, &rig->session[1]);
     rig_frame(rig, &rig->session[2], &(struct codec_client_frame){.seq = 1, .kind = CODEC_HELLO, .u.hello = {.protocol_version = 1}});
-    rig_expect_error(rig, &rig->session[2], 1, CODEC_LIMIT_EXCEEDED);
+    const struct codec_server_frame *f = rig_take(rig, &rig->session[2]);
+    assert_int_equal(f->u.error.code, CODEC_LIMIT_EXCEEDED);
+    assert_string_equal(f->u.error.text, "there are max_sessions = 2 already, those included whose lease runs");
     assert_int_equal(rig->session[2].reason, CLOSE_SESSIONS);
     sessions_end(&rig->sessions, standing);
     rig->session[1].state = SESSION_HELLO_WAIT;
