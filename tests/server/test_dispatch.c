@@ -332,6 +332,36 @@ static void draining_refuses_commands_and_answers_the_rest(void **state)
     assert_int_equal(rig_take(rig, s)->u.result.stats.spaces, 1);
 }
 
+static const struct {
+    struct codec_query query;
+    enum codec_code code;
+    const char *text; /* NULL: whatever */
+} queries_refused[] = {
+    {{.kind = CODEC_QUERY_AABB, .has_box = true}, CODEC_INVALID_ARGUMENT, "the space id is 0; ids begin at 1"},
+    {{.space = 2, .kind = CODEC_QUERY_AABB, .has_box = true}, CODEC_UNKNOWN_SPACE, NULL},
+    {{.space = 1, .kind = CODEC_QUERY_AABB}, CODEC_INVALID_ARGUMENT, "the box is not set"},
+    {{.space = 1, .kind = CODEC_QUERY_COUNT}, CODEC_INVALID_ARGUMENT, "the box is not set"},
+    {{.space = 1, .kind = CODEC_QUERY_COUNT, .has_box = true, .min = {1}}, CODEC_INVALID_ARGUMENT, "min_x is 1, above max_x, which is 0"},
+    {{.space = 1, .kind = CODEC_QUERY_RADIUS, .radius = -1}, CODEC_INVALID_ARGUMENT, "radius is -1; it must not be negative"},
+    {{.space = 1, .kind = CODEC_QUERY_RADIUS, .center = {0, NAN}}, CODEC_INVALID_ARGUMENT, "y is NaN, not a finite number"},
+    {{.space = 1, .kind = CODEC_QUERY_NEAREST}, CODEC_INVALID_ARGUMENT, "k is 0; it must be 1 or more"},
+    {{.space = 1, .kind = CODEC_QUERY_NEAREST, .k = 1, .radius = -1}, CODEC_INVALID_ARGUMENT, "max_distance is -1; it must not be negative"},
+    {{.space = 1, .kind = CODEC_QUERY_NEAREST, .k = 10001}, CODEC_LIMIT_EXCEEDED, "k is 10001, over query_page = 10000"},
+    {{.space = 1, .kind = CODEC_QUERY_DENSITY, .columns = 1, .rows = 1}, CODEC_INVALID_ARGUMENT, "the box is not set"},
+    {{.space = 1, .kind = CODEC_QUERY_DENSITY, .has_box = true, .max = {NAN}, .columns = 1, .rows = 1},
+     CODEC_INVALID_ARGUMENT,
+     "max_x is NaN, not a finite number"},
+    {{.space = 1, .kind = CODEC_QUERY_DENSITY, .has_box = true, .columns = 257, .rows = 1},
+     CODEC_INVALID_ARGUMENT,
+     "the raster has 257 columns and 1 rows; it must have 1 to 256 of each"},
+    {{.space = 1, .kind = CODEC_QUERY_OBSERVERS}, CODEC_INVALID_ARGUMENT, "the entity id is 0; ids begin at 1"},
+    {{.space = 1, .kind = CODEC_QUERY_WHY, .id = 1}, CODEC_INVALID_ARGUMENT, "the player id is 0; ids begin at 1"},
+    {{.space = 1, .kind = CODEC_QUERY_GET_ENTITY, .id = 8}, CODEC_UNKNOWN_ENTITY, NULL},
+    {{.space = 1, .kind = CODEC_QUERY_GET_ENTITY}, CODEC_INVALID_ARGUMENT, "the entity id is 0; ids begin at 1"},
+    {{.space = 1, .kind = CODEC_QUERY_VIEW, .id = 8}, CODEC_UNKNOWN_PLAYER, NULL},
+    {{.space = 2, .kind = CODEC_QUERY_STATS}, CODEC_UNKNOWN_SPACE, NULL},
+};
+
 static void queries_answer_or_say_why_not(void **state)
 {
     struct rig *rig = *state;
@@ -367,41 +397,12 @@ static void queries_answer_or_say_why_not(void **state)
     assert_int_equal(f->u.result.spaces[0].owner_session, 0);
     assert_int_equal(f->u.result.next_cursor, 0);
 
-    static const struct {
-        struct codec_query query;
-        enum codec_code code;
-        const char *text; /* NULL: whatever */
-    } refused[] = {
-        {{.kind = CODEC_QUERY_AABB, .has_box = true}, CODEC_INVALID_ARGUMENT, "the space id is 0; ids begin at 1"},
-        {{.space = 2, .kind = CODEC_QUERY_AABB, .has_box = true}, CODEC_UNKNOWN_SPACE, NULL},
-        {{.space = 1, .kind = CODEC_QUERY_AABB}, CODEC_INVALID_ARGUMENT, "the box is not set"},
-        {{.space = 1, .kind = CODEC_QUERY_COUNT}, CODEC_INVALID_ARGUMENT, "the box is not set"},
-        {{.space = 1, .kind = CODEC_QUERY_COUNT, .has_box = true, .min = {1}}, CODEC_INVALID_ARGUMENT, "min_x is 1, above max_x, which is 0"},
-        {{.space = 1, .kind = CODEC_QUERY_RADIUS, .radius = -1}, CODEC_INVALID_ARGUMENT, "radius is -1; it must not be negative"},
-        {{.space = 1, .kind = CODEC_QUERY_RADIUS, .center = {0, NAN}}, CODEC_INVALID_ARGUMENT, "y is NaN, not a finite number"},
-        {{.space = 1, .kind = CODEC_QUERY_NEAREST}, CODEC_INVALID_ARGUMENT, "k is 0; it must be 1 or more"},
-        {{.space = 1, .kind = CODEC_QUERY_NEAREST, .k = 1, .radius = -1}, CODEC_INVALID_ARGUMENT, "max_distance is -1; it must not be negative"},
-        {{.space = 1, .kind = CODEC_QUERY_NEAREST, .k = 10001}, CODEC_LIMIT_EXCEEDED, "k is 10001, over query_page = 10000"},
-        {{.space = 1, .kind = CODEC_QUERY_DENSITY, .columns = 1, .rows = 1}, CODEC_INVALID_ARGUMENT, "the box is not set"},
-        {{.space = 1, .kind = CODEC_QUERY_DENSITY, .has_box = true, .max = {NAN}, .columns = 1, .rows = 1},
-         CODEC_INVALID_ARGUMENT,
-         "max_x is NaN, not a finite number"},
-        {{.space = 1, .kind = CODEC_QUERY_DENSITY, .has_box = true, .columns = 257, .rows = 1},
-         CODEC_INVALID_ARGUMENT,
-         "the raster has 257 columns and 1 rows; it must have 1 to 256 of each"},
-        {{.space = 1, .kind = CODEC_QUERY_OBSERVERS}, CODEC_INVALID_ARGUMENT, "the entity id is 0; ids begin at 1"},
-        {{.space = 1, .kind = CODEC_QUERY_WHY, .id = 1}, CODEC_INVALID_ARGUMENT, "the player id is 0; ids begin at 1"},
-        {{.space = 1, .kind = CODEC_QUERY_GET_ENTITY, .id = 8}, CODEC_UNKNOWN_ENTITY, NULL},
-        {{.space = 1, .kind = CODEC_QUERY_GET_ENTITY}, CODEC_INVALID_ARGUMENT, "the entity id is 0; ids begin at 1"},
-        {{.space = 1, .kind = CODEC_QUERY_VIEW, .id = 8}, CODEC_UNKNOWN_PLAYER, NULL},
-        {{.space = 2, .kind = CODEC_QUERY_STATS}, CODEC_UNKNOWN_SPACE, NULL},
-    };
-    for (size_t i = 0; i < COUNT(refused); i++) {
-        f = rig_ask(rig, s, refused[i].query);
+    for (size_t i = 0; i < COUNT(queries_refused); i++) {
+        f = rig_ask(rig, s, queries_refused[i].query);
         assert_int_equal(f->kind, CODEC_ERROR);
         assert_int_equal(f->reply_to, s->last_seq);
-        assert_string_equal(codec_code_name((int)f->u.error.code), codec_code_name(refused[i].code));
-        if (refused[i].text != NULL) assert_string_equal(f->u.error.text, refused[i].text);
+        assert_string_equal(codec_code_name((int)f->u.error.code), codec_code_name(queries_refused[i].code));
+        if (queries_refused[i].text != NULL) assert_string_equal(f->u.error.text, queries_refused[i].text);
     }
 }
 
