@@ -83,7 +83,6 @@ struct aoi__region {
 struct aoi__blocks {
     uint32_t dims;
     uint32_t shift; /* cell to block coordinates */
-    double edge;    /* of a cell */
     ARRAY(struct aoi__block) block;
     ARRAY(struct aoi__region) region;
     ARRAY(struct aoi__page) page;

@@ -297,15 +297,9 @@ static uint64_t kept_by_cells(const struct cover_look *l, const struct aoi__page
 
 static const float everywhere[2][3] = {{-INFINITY, -INFINITY, -INFINITY}, {INFINITY, INFINITY, INFINITY}};
 
-static void set_box(struct aoi__sieve *sieve, const float lo[3], const float hi[3])
-{
-    memcpy(sieve->lo, lo, sizeof sieve->lo);
-    memcpy(sieve->hi, hi, sizeof sieve->hi);
-}
-
 static void find_inside(struct cover_look *l, const float lo[3], const float hi[3], double radius, uint64_t *inside)
 {
-    set_box(&l->sieve, lo, hi);
+    aoi__sieve_box(&l->sieve, lo, hi);
     l->k->space->kernels->box(&l->sieve, inside);
     if (l->w->slot == AOI__NONE || l->k->space->set.shape != AOI_SHAPE_SPHERE) return;
     l->sieve.radius = radius;
@@ -394,7 +388,7 @@ static void look_by_masks(struct cover_look *l, uint64_t *inside, uint64_t *othe
     }
     if (tiered) {
         struct aoi__rings rings = rings_of(k, k->space->ops->pages(k->space));
-        set_box(&l->sieve, everywhere[0], everywhere[1]);
+        aoi__sieve_box(&l->sieve, everywhere[0], everywhere[1]);
         l->sieve.page = c->page; /* it may be another since there are masks for what is late */
         l->sieve.any_layer = true;
         k->left |= k->space->kernels->tiers(&l->sieve, &rings, other, c->late, other, &k->s->updates);
@@ -437,7 +431,7 @@ bool aoi__sift_box(struct aoi_space *space, const struct aoi__cover *c, struct a
     bool differs = false;
     sieve->page = number;
     sieve->n = border;
-    set_box(sieve, w->base_lo, w->base_hi);
+    aoi__sieve_box(sieve, w->base_lo, w->base_hi);
     if (t->k != NULL)
         t->k->left |= space->kernels->tiers(sieve, &t->rings, told, c->late, inside, &space->scratch->updates);
     else if (t->rows)

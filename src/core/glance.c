@@ -116,8 +116,7 @@ static bool glance_large(struct aoi_space *space, struct aoi__player *p, const s
     struct aoi__glance *g = space->scratch->glance;
     const struct large *l = &g->large;
     struct aoi_rows *rows = &space->scratch->updates;
-    memcpy(g->sieve.lo, w->base_lo, sizeof g->sieve.lo);
-    memcpy(g->sieve.hi, w->base_hi, sizeof g->sieve.hi);
+    aoi__sieve_box(&g->sieve, w->base_lo, w->base_hi);
     bool known = p->large_known && p->served >= space->large_serial;
     if (!known && !large_told(space, p, &p->large_told)) return false;
     p->large_known = true;
@@ -204,7 +203,6 @@ bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, co
     const struct aoi__watch *w = &space->watches.at[c->watch];
     if (!w->active || !w->coverable) return false;
     array_reserve(&s->mask[0], (size_t)c->n + 1);
-    array_reserve(&s->mask[1], (size_t)c->n + 1);
     aoi__rows_reserve(&s->updates, c->told_n + space->large_n + 2 * AOI__LANES);
     uint64_t *inside = s->mask[0].at;
     bool state = false;

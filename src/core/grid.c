@@ -590,7 +590,6 @@ static void grid_init(struct aoi_space *space)
     g->scale = 1 / space->set.cell_size;
     g->scan = aoi__scan_pick(space->dims);
     g->dir.dims = space->dims;
-    g->dir.edge = space->set.cell_size;
     g->dir.extra = space->set.extra;
     g->dir.pool = &space->pool;
     g->dir.window = 1;

@@ -24,10 +24,14 @@ static void put_row(const struct aoi__sieve *s, const struct aoi__page *page, ui
     if (s->extra) rows->extra[n] = aoi__page_extra(page, s->dims)[k];
 }
 
+static void plain_page(const struct aoi__sieve *s, const struct aoi__page *page, uint64_t want, struct aoi_rows *rows)
+{
+    for (; want != 0; want &= want - 1) put_row(s, page, (uint32_t)__builtin_ctzll(want), rows);
+}
+
 static void plain_rows(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *rows)
 {
-    for (uint32_t i = 0; i < s->n; i++)
-        for (uint64_t m = want[i]; m != 0; m &= m - 1) put_row(s, &s->pool[s->page[i]], (uint32_t)__builtin_ctzll(m), rows);
+    for (uint32_t i = 0; i < s->n; i++) plain_page(s, &s->pool[s->page[i]], want[i], rows);
 }
 
 static uint64_t plain_inside(const struct aoi__sieve *s, const struct aoi__page *page)
@@ -54,7 +58,7 @@ static void plain_box_rows(const struct aoi__sieve *s, const uint64_t *told, uin
     for (uint32_t i = 0; i < s->n; i++) {
         const struct aoi__page *page = &s->pool[s->page[i]];
         inside[i] = plain_inside(s, page);
-        for (uint64_t m = inside[i] & want_rows(s, page, told[i], 0); m != 0; m &= m - 1) put_row(s, page, (uint32_t)__builtin_ctzll(m), rows);
+        plain_page(s, page, inside[i] & want_rows(s, page, told[i], 0), rows);
     }
 }
 
@@ -120,7 +124,7 @@ static bool plain_tiers(const struct aoi__sieve *s, const struct aoi__rings *r, 
         inside[i] = in;
         late[i] = (late[i] | want) & ~due;
         left |= want & ~due;
-        for (uint64_t m = due; m != 0; m &= m - 1) put_row(s, page, (uint32_t)__builtin_ctzll(m), rows);
+        plain_page(s, page, due, rows);
     }
     return left != 0;
 }
@@ -211,11 +215,33 @@ TARGET INLINE __m256 between(__m256 p, __m256 lo, __m256 hi)
     return _mm256_and_ps(_mm256_cmp_ps(p, lo, _CMP_GE_OQ), _mm256_cmp_ps(p, hi, _CMP_LE_OQ));
 }
 
+/* The sieve's box, eight times. */
+struct wide_box {
+    __m256 lo[3], hi[3];
+};
+
+TARGET INLINE struct wide_box wide_box_of(const struct aoi__sieve *s)
+{
+    struct wide_box b;
+    for (uint32_t a = 0; a < 3; a++) {
+        b.lo[a] = _mm256_set1_ps(s->lo[a]);
+        b.hi[a] = _mm256_set1_ps(s->hi[a]);
+    }
+    return b;
+}
+
+/* Which of eight places from k on lie in it. */
+TARGET INLINE uint32_t in_box(const struct columns *c, uint32_t k, const struct wide_box *b, bool flat)
+{
+    __m256 is = _mm256_and_ps(between(_mm256_loadu_ps(c->x + k), b->lo[0], b->hi[0]), between(_mm256_loadu_ps(c->y + k), b->lo[1], b->hi[1]));
+    if (!flat) is = _mm256_and_ps(is, between(_mm256_loadu_ps(c->z + k), b->lo[2], b->hi[2]));
+    return (uint32_t)_mm256_movemask_ps(is);
+}
+
 TARGET INLINE void avx2_pages(const struct aoi__sieve *sieve, const uint64_t *told, uint64_t *inside, struct aoi_rows *out, bool flat, bool extra)
 {
     const struct aoi__sieve s = *sieve; /* copies, so that stores to the columns do not make the compiler reload them */
-    __m256 lx = _mm256_set1_ps(s.lo[0]), hx = _mm256_set1_ps(s.hi[0]), ly = _mm256_set1_ps(s.lo[1]), hy = _mm256_set1_ps(s.hi[1]);
-    __m256 lz = _mm256_set1_ps(s.lo[2]), hz = _mm256_set1_ps(s.hi[2]);
+    const struct wide_box box = wide_box_of(&s);
     struct aoi_rows rows = {0};
     if (told != NULL) rows = *out;
     size_t n = rows.n;
@@ -224,9 +250,7 @@ TARGET INLINE void avx2_pages(const struct aoi__sieve *sieve, const uint64_t *to
         const struct columns c = columns_of(page, flat);
         uint64_t in = 0, want = told != NULL ? want_rows(&s, page, told[i], 0) : 0;
         for (uint32_t k = 0, end = page->n; k < end; k += 8) {
-            __m256 is = _mm256_and_ps(between(_mm256_loadu_ps(c.x + k), lx, hx), between(_mm256_loadu_ps(c.y + k), ly, hy));
-            if (!flat) is = _mm256_and_ps(is, between(_mm256_loadu_ps(c.z + k), lz, hz));
-            uint32_t m = (uint32_t)_mm256_movemask_ps(is);
+            uint32_t m = in_box(&c, k, &box, flat);
             in |= (uint64_t)m << k;
             if (told != NULL) n = put_rows(&c, k, m & (uint32_t)(want >> k), &rows, n, flat, extra);
         }
@@ -257,8 +281,7 @@ TARGET INLINE bool found_pages(const struct aoi__sieve *sieve, const uint64_t *w
 {
     const struct aoi__sieve s = *sieve;
     const struct aoi_rows rows = *out;
-    const __m256 lx = _mm256_set1_ps(s.lo[0]), hx = _mm256_set1_ps(s.hi[0]), ly = _mm256_set1_ps(s.lo[1]), hy = _mm256_set1_ps(s.hi[1]);
-    const __m256 lz = _mm256_set1_ps(s.lo[2]), hz = _mm256_set1_ps(s.hi[2]);
+    const struct wide_box box = wide_box_of(&s);
     uint32_t mixed = 0;
     size_t n = rows.n;
     for (uint32_t i = 0; i < s.n; i++) {
@@ -268,9 +291,7 @@ TARGET INLINE bool found_pages(const struct aoi__sieve *sieve, const uint64_t *w
         const __m256i layers = _mm256_set1_epi32((int)page->any);
         uint64_t in = 0, wanted = want != NULL ? want[i] : UINT64_MAX;
         for (uint32_t k = 0, end = page->n; k < end; k += 8) {
-            __m256 is = _mm256_and_ps(between(_mm256_loadu_ps(c.x + k), lx, hx), between(_mm256_loadu_ps(c.y + k), ly, hy));
-            if (!flat) is = _mm256_and_ps(is, between(_mm256_loadu_ps(c.z + k), lz, hz));
-            uint32_t m = (uint32_t)_mm256_movemask_ps(is) & (uint32_t)(wanted >> k);
+            uint32_t m = in_box(&c, k, &box, flat) & (uint32_t)(wanted >> k);
             in |= (uint64_t)m << k;
             _mm256_storeu_si256((__m256i *)(void *)(rows.layers + n), layers);
             n = put_rows(&c, k, m, &rows, n, flat, extra);
@@ -349,8 +370,7 @@ TARGET INLINE bool find_due(const struct aoi__sieve *sieve, const struct aoi__ri
 {
     const struct aoi__sieve s = *sieve;
     const float *reach = r->reach;
-    const __m256 lx = _mm256_set1_ps(s.lo[0]), hx = _mm256_set1_ps(s.hi[0]), ly = _mm256_set1_ps(s.lo[1]), hy = _mm256_set1_ps(s.hi[1]);
-    const __m256 lz = _mm256_set1_ps(s.lo[2]), hz = _mm256_set1_ps(s.hi[2]);
+    const struct wide_box box = wide_box_of(&s);
     const __m256 cx = _mm256_set1_ps((float)s.center[0]), cy = _mm256_set1_ps((float)s.center[1]), cz = _mm256_set1_ps((float)s.center[2]);
     const __m256 error = _mm256_set1_ps(error_of(&s, r)), sign = _mm256_set1_ps(-0.0f);
     uint64_t left = 0;
@@ -361,18 +381,16 @@ TARGET INLINE bool find_due(const struct aoi__sieve *sieve, const struct aoi__ri
         uint64_t in = 0, due = 0, want = want_rows(&s, page, told[i], late[i]);
         __m256 nearest = _mm256_set1_ps(INFINITY); /* to the rim of the tier */
         for (uint32_t k = 0, end = page->n; k < end; k += 8) {
-            __m256 x = _mm256_loadu_ps(c.x + k), y = _mm256_loadu_ps(c.y + k), dx = _mm256_sub_ps(x, cx), dy = _mm256_sub_ps(y, cy);
-            __m256 is = _mm256_and_ps(between(x, lx, hx), between(y, ly, hy)), d = _mm256_add_ps(_mm256_mul_ps(dx, dx), _mm256_mul_ps(dy, dy));
+            __m256 dx = _mm256_sub_ps(_mm256_loadu_ps(c.x + k), cx), dy = _mm256_sub_ps(_mm256_loadu_ps(c.y + k), cy);
+            __m256 d = _mm256_add_ps(_mm256_mul_ps(dx, dx), _mm256_mul_ps(dy, dy));
             if (!flat) {
-                __m256 z = _mm256_loadu_ps(c.z + k), dz = _mm256_sub_ps(z, cz);
-                is = _mm256_and_ps(is, between(z, lz, hz));
+                __m256 dz = _mm256_sub_ps(_mm256_loadu_ps(c.z + k), cz);
                 d = _mm256_add_ps(d, _mm256_mul_ps(dz, dz));
             }
             __m256 to = _mm256_loadu_ps(most + k);
             nearest = _mm256_min_ps(_mm256_andnot_ps(sign, _mm256_sub_ps(d, to)), nearest); /* the second, where nobody stands */
-            uint32_t m = (uint32_t)_mm256_movemask_ps(is), turn = (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, to, _CMP_LE_OQ));
-            in |= (uint64_t)m << k;
-            due |= (uint64_t)turn << k;
+            in |= (uint64_t)in_box(&c, k, &box, flat) << k;
+            due |= (uint64_t)(uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, to, _CMP_LE_OQ)) << k;
         }
         inside[i] = in;
         want &= in;
@@ -413,12 +431,13 @@ TARGET static bool avx2_tiers(const struct aoi__sieve *s, const struct aoi__ring
 
 TARGET static uint64_t avx2_touch(const struct aoi__sieve *s, const struct aoi__boxes *boxes)
 {
+    const struct wide_box box = wide_box_of(s);
     uint64_t touch = 0;
     for (uint32_t i = 0; i < boxes->n; i += 8) {
         __m256 is = _mm256_castsi256_ps(_mm256_set1_epi32(-1));
         for (uint32_t a = 0; a < s->dims; a++) {
-            is = _mm256_and_ps(is, _mm256_cmp_ps(_mm256_loadu_ps(boxes->hi[a] + i), _mm256_set1_ps(s->lo[a]), _CMP_GE_OQ));
-            is = _mm256_and_ps(is, _mm256_cmp_ps(_mm256_loadu_ps(boxes->lo[a] + i), _mm256_set1_ps(s->hi[a]), _CMP_LE_OQ));
+            is = _mm256_and_ps(is, _mm256_cmp_ps(_mm256_loadu_ps(boxes->hi[a] + i), box.lo[a], _CMP_GE_OQ));
+            is = _mm256_and_ps(is, _mm256_cmp_ps(_mm256_loadu_ps(boxes->lo[a] + i), box.hi[a], _CMP_LE_OQ));
         }
         touch |= (uint64_t)(uint32_t)_mm256_movemask_ps(is) << i;
     }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "core/aoi.h"
 #include "core/blocks.h"
@@ -23,6 +24,12 @@ struct aoi__sieve {
     double radius;      /* sphere */
 };
 
+static inline void aoi__sieve_box(struct aoi__sieve *sieve, const float lo[3], const float hi[3])
+{
+    memcpy(sieve->lo, lo, sizeof sieve->lo);
+    memcpy(sieve->hi, hi, sizeof sieve->hi);
+}
+
 /* Whether flush number + id is a multiple of the period. */
 static inline bool aoi__is_due(uint64_t flush, uint64_t id, uint64_t period)
 {
@@ -34,9 +41,10 @@ struct aoi__rings {
     const struct aoi_tiers *tiers;
     const double *most2; /* their distances, squared */
     uint64_t flush;
-    bool nested; /* each period divides the next: whose turn it is in a tier, is so in the nearer ones. Only then: */
-    const float *
-        reach; /* by number of page and place: up to which squared distance it is their turn; rounded. INFINITY: whatever it is; less than 0: nowhere */
+    /* Each period divides the next: whose turn it is in a tier, is so in the nearer ones. Only then reach counts, by number of page and place: up to which squared distance
+     * it is their turn, rounded. INFINITY: whatever it is; less than 0: nowhere. */
+    bool nested;
+    const float *reach;
 };
 
 #define AOI__BOXES 64

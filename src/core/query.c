@@ -127,8 +127,7 @@ static bool box_rows(struct aoi_space *space, const float lo[3], const float hi[
     struct aoi__sieve sieve = {.pool = space->ops->pages(space)->page.at, .page = s->found.at, .n = s->found.n};
     sieve.dims = space->dims;
     sieve.extra = space->set.extra;
-    memcpy(sieve.lo, lo, sizeof sieve.lo);
-    memcpy(sieve.hi, hi, sizeof sieve.hi);
+    aoi__sieve_box(&sieve, lo, hi);
     for (int k = 0; k < 2; k++) array_reserve(&s->mask[k], (size_t)sieve.n + 1);
     uint64_t *inside = s->mask[0].at, *want = layers != 0 ? s->mask[1].at : NULL;
     for (uint32_t i = 0; want != NULL && i < sieve.n; i++) {
