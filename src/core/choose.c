@@ -11,7 +11,7 @@
 static uint32_t period_at(const struct aoi__look *k, double distance2)
 {
     uint32_t i = 0;
-    while (i < k->tiers->n && distance2 > k->tier2[i]) i++;
+    while (i < k->tiers->n && distance2 > k->space->tiering.most2[i]) i++;
     return i < k->tiers->n ? k->tiers->at[i].period : k->tiers->beyond;
 }
 

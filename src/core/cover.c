@@ -339,7 +339,7 @@ static void find_reach(const struct aoi__look *k, const struct aoi__blocks *dir,
         uint32_t i = (uint32_t)__builtin_ctzll(m), t = tiers->n;
         bool always = aoi__look_turn(k, id[i], tiers->beyond);
         while (!always && t > 0 && !aoi__look_turn(k, id[i], tiers->at[t - 1].period)) t--;
-        reach[i] = always ? INFINITY : t > 0 ? (float)k->tier2[t - 1] : -FLT_MAX;
+        reach[i] = always ? INFINITY : t > 0 ? (float)k->space->tiering.most2[t - 1] : -FLT_MAX;
     }
 }
 
@@ -347,13 +347,14 @@ static void find_reach(const struct aoi__look *k, const struct aoi__blocks *dir,
 static struct aoi__rings rings_of(struct aoi__look *k, struct aoi__blocks *dir)
 {
     struct aoi__cover *c = &k->p->cover;
+    const struct aoi__tiering *tiering = &k->space->tiering;
     const uint64_t flush = k->info->flush;
     late_masks(k->space, c);
-    for (uint32_t i = 0; k->nested_tiers && i < c->n; i++) {
+    for (uint32_t i = 0; tiering->nested && i < c->n; i++) {
         struct aoi__page *page = &dir->page.at[c->page[i]];
         if (page->reached != (uint32_t)flush) find_reach(k, dir, page);
     }
-    return (struct aoi__rings){.tiers = k->tiers, .most2 = k->tier2, .flush = flush, .nested = k->nested_tiers, .reach = k->s->reach.at};
+    return (struct aoi__rings){.tiers = k->tiers, .most2 = tiering->most2, .flush = flush, .nested = tiering->nested, .reach = k->s->reach.at};
 }
 
 /* All that is late is told now: there are no tiers any more, or for this once. */

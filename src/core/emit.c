@@ -90,7 +90,7 @@ static struct even_tiers even_tiers_of(const struct aoi__look *k)
 {
     struct even_tiers t = {.n = k->tiers->n, .flush = (uint32_t)k->info->flush, .beyond = k->tiers->beyond - 1};
     memcpy(t.anchor, k->anchor, sizeof t.anchor); /* z is 0 in 2D, as it is of every position */
-    memcpy(t.tier2, k->tier2, sizeof t.tier2);
+    memcpy(t.tier2, k->space->tiering.most2, sizeof t.tier2);
     for (uint32_t i = 0; i < t.n; i++) t.low[i] = k->tiers->at[i].period - 1;
     return t;
 }
@@ -136,7 +136,7 @@ static void emit_updates(struct aoi__look *k)
 {
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
-    bool flat = space->dims == 2 && !space->set.extra, even = k->tiers != NULL && k->one_anchor && k->even_periods;
+    bool flat = space->dims == 2 && !space->set.extra, even = k->tiers != NULL && k->one_anchor && space->tiering.even;
     if (even && !k->p->set.presence_only) {
         if (flat)
             tiered_rows(k, true);

@@ -36,9 +36,6 @@ struct aoi__look {
     bool covered;                  /* the view is a cover, and a list of what is in no page under it */
     bool list_kept;                /* that list is not looked at, and stays as it is */
     const struct aoi_tiers *tiers; /* NULL: everything at every flush */
-    bool even_periods;             /* all periods are powers of two */
-    bool nested_tiers;             /* each period divides the next */
-    double tier2[AOI_TIERS_MAX];   /* the tiers' distances, squared */
     bool inline_updates;           /* the update columns are written while sorting: no rule can drop or delay what is kept */
     bool one_anchor;               /* the player has one unit, or else only a viewport: distances are to */
     double anchor[3];              /* this */
@@ -72,7 +69,7 @@ static inline uint32_t aoi__own_or(uint32_t own, uint32_t common)
 /* Whether flush number + id is a multiple of the period, which is one of the tiers'. */
 static inline bool aoi__look_turn(const struct aoi__look *k, uint64_t id, uint64_t period)
 {
-    return k->even_periods ? ((k->info->flush + id) & (period - 1)) == 0 : aoi__is_due(k->info->flush, id, period);
+    return k->space->tiering.even ? ((k->info->flush + id) & (period - 1)) == 0 : aoi__is_due(k->info->flush, id, period);
 }
 
 /* The first half of that: the rules in force, and empty lists. */

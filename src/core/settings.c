@@ -59,6 +59,18 @@ bool aoi__settings_same(const struct aoi_settings *a, const struct aoi_settings 
     return same;
 }
 
+void aoi__tiers_changed(struct aoi_space *space)
+{
+    const struct aoi_tiers *t = &space->set.tiers;
+    struct aoi__tiering *out = &space->tiering;
+    *out = (struct aoi__tiering){.even = (t->beyond & (t->beyond - 1)) == 0, .nested = true};
+    for (uint32_t i = 0; i < t->n; i++) {
+        out->nested &= (i + 1 < t->n ? t->at[i + 1].period : t->beyond) % t->at[i].period == 0;
+        out->even &= (t->at[i].period & (t->at[i].period - 1)) == 0;
+        out->most2[i] = (double)t->at[i].distance * (double)t->at[i].distance;
+    }
+}
+
 int aoi_space_set(struct aoi_space *space, aoi_owner owner, bool admin, const struct aoi_space_change *change)
 {
     if (!admin && (space->configured || space->owner != owner)) return AOI_EOWNER;
@@ -73,6 +85,7 @@ int aoi_space_set(struct aoi_space *space, aoi_owner owner, bool admin, const st
     if (rules_fault(&set) != NULL) return AOI_EINVAL;
     bool margin = set.leave_margin != space->set.leave_margin;
     space->set = set;
+    aoi__tiers_changed(space);
     if (margin) aoi__margins_changed(space);
     for (uint32_t p = 0; p < space->players.n; p++) {
         if (space->players.at[p].id == 0) continue;

@@ -13,6 +13,7 @@ struct aoi_space *aoi__space_new(struct aoi_world *world, aoi_owner owner, uint6
     space->owner = owner;
     space->configured = owner == 0;
     space->set = *settings;
+    aoi__tiers_changed(space);
     space->dims = settings->dimensions;
     space->serial = 1;
     space->ops = settings->index == AOI_INDEX_CROSSLIST ? &aoi__crosslist_ops : &aoi__grid_ops;

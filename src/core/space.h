@@ -183,6 +183,13 @@ struct aoi__owned {
     bool away;
 };
 
+/* What follows from settings.tiers. */
+struct aoi__tiering {
+    bool even;                   /* all periods are powers of two */
+    bool nested;                 /* each period divides the next */
+    double most2[AOI_TIERS_MAX]; /* the distances, squared */
+};
+
 /* An open flush is paused between two of its steps: then nothing may change. */
 enum aoi__flush_phase { AOI__FLUSH_NONE, AOI__FLUSH_RUNS, AOI__FLUSH_PAUSED };
 
@@ -192,6 +199,7 @@ struct aoi_space {
     aoi_owner owner;
     bool configured; /* made by the configuration: cannot be destroyed */
     struct aoi_settings set;
+    struct aoi__tiering tiering;
     uint32_t dims;
     void *user;
 
@@ -405,6 +413,7 @@ void aoi__space_owner_end(struct aoi_space *space, aoi_owner owner, bool tell);
 
 /* settings.c */
 bool aoi__settings_same(const struct aoi_settings *a, const struct aoi_settings *b);
+void aoi__tiers_changed(struct aoi_space *space); /* the settings' are others */
 
 /* entity.c */
 uint32_t aoi__entity_slot(const struct aoi_space *space, uint64_t id); /* AOI__NONE: unknown */

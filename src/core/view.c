@@ -229,15 +229,7 @@ void aoi__look_anchor(struct aoi__look *k)
 void aoi__look_tiers(struct aoi__look *k)
 {
     const struct aoi_tiers *t = &k->space->set.tiers;
-    if ((t->n == 0 && t->beyond <= 1) || k->info->final) return;
-    k->tiers = t;
-    k->even_periods = (t->beyond & (t->beyond - 1)) == 0;
-    k->nested_tiers = true;
-    for (uint32_t i = 0; i < t->n; i++) {
-        k->nested_tiers &= (i + 1 < t->n ? t->at[i + 1].period : t->beyond) % t->at[i].period == 0;
-        k->even_periods &= (t->at[i].period & (t->at[i].period - 1)) == 0;
-        k->tier2[i] = (double)t->at[i].distance * (double)t->at[i].distance;
-    }
+    if ((t->n > 0 || t->beyond > 1) && !k->info->final) k->tiers = t;
 }
 
 /* Whether the list of a player whose view is a cover may hold anything, or come to hold it. */
