@@ -44,7 +44,7 @@ struct libaoi {
     uint64_t seq;      /* of the last frame sent */
     uint64_t answered; /* of the last frame answered: replies come in order */
     uint64_t
-        acked; /* of the last frame answered with an Ack: a daemon that goes on with this session knows it, but of queries, and what DRAINING refused, it does not */
+        acked; /* of the last frame answered with an Ack: these a daemon that goes on with the session knows, queries and what DRAINING refused it does not */
     uint64_t refused; /* of the last frame answered with an Error, 0: none */
 
     struct arena arena; /* of the frame below, until the next one is decoded */

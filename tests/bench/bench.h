@@ -63,6 +63,16 @@ double bench_median(double *values, uint32_t n); /* reorders them */
 
 void bench_versus(const struct options *o, struct result *out); /* the workload beside o->yardstick */
 
+/* Two crowds, a round of each in turn: who comes first changes. The first is what is measured, the other its base. */
+struct bench_pair {
+    struct crowd_plan plan[2];
+    const char *base;
+    double (*round)(struct crowd *c, struct result *out); /* as bench_round() */
+    uint32_t warm_up;                                     /* rounds before those that are measured */
+    bool mirrors;                                         /* what players were told is compared with brute force, beside their views */
+};
+void bench_compare(const struct options *o, const struct bench_pair *pair, struct result *out); /* rules.c */
+
 /* rules.c, zoom.c, query.c, growth.c */
 void bench_run_crowd(const struct options *o, struct result *out);
 void bench_run_lod(const struct options *o, struct result *out);

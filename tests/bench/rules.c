@@ -31,30 +31,30 @@ void bench_run_crowd(const struct options *o, struct result *out)
     free(flush);
 }
 
-/* The same walk with and without, a round of each in turn; who comes first changes. */
-static void compare(const struct options *o, const struct crowd_plan *with, const struct crowd_plan *without, struct result *out)
+void bench_compare(const struct options *o, const struct bench_pair *pair_of, struct result *out)
 {
     struct crowd c[2];
     struct result r[2] = {*out, *out};
     double *flush[2], *ratio = mem_alloc(o->flushes * sizeof *ratio), *pair = mem_alloc(o->flushes * sizeof *pair);
     for (int k = 0; k < 2; k++) {
-        crowd_init(&c[k], k == 0 ? with : without);
+        crowd_init(&c[k], &pair_of->plan[k]);
         bench_build(&c[k], &r[k]);
         struct result warm_up = r[k];
-        for (int i = 0; i < 2; i++) bench_round(&c[k], &warm_up);
+        for (uint32_t i = 0; i < pair_of->warm_up; i++) pair_of->round(&c[k], &warm_up);
         c[k].enters = c[k].leaves = c[k].updates = c[k].deltas = 0;
         flush[k] = mem_alloc(o->flushes * sizeof *flush[k]);
     }
     for (uint32_t f = 0; f < o->flushes; f++) {
-        for (uint32_t i = 0; i < 2; i++) flush[(f + i) % 2][f] = bench_round(&c[(f + i) % 2], &r[(f + i) % 2]);
+        for (uint32_t i = 0; i < 2; i++) flush[(f + i) % 2][f] = pair_of->round(&c[(f + i) % 2], &r[(f + i) % 2]);
         ratio[f] = flush[0][f] / flush[1][f];
         pair[f] = ratio[f] * (double)c[1].pairs_now / (double)c[0].pairs_now;
     }
     for (int k = 0; k < 2; k++) {
         crowd_check_views(&c[k], 100);
-        crowd_check_mirrors(&c[k]);
+        if (pair_of->mirrors) crowd_check_mirrors(&c[k]);
     }
     *out = r[0];
+    out->base = pair_of->base;
     out->flushes = o->flushes;
     out->rss_bytes = crowd_rss();
     out->flush_median_s = bench_median(flush[0], o->flushes);
@@ -73,19 +73,24 @@ static void compare(const struct options *o, const struct crowd_plan *with, cons
     free(pair);
 }
 
+/* Of which plan[0] is to be given the rule. */
+static struct bench_pair alike(const struct options *o, const char *base)
+{
+    struct crowd_plan plain = bench_plan(o, o->workload->entities);
+    return (struct bench_pair){.plan = {plain, plain}, .base = base, .round = bench_round, .warm_up = 2, .mirrors = true};
+}
+
 void bench_run_lod(const struct options *o, struct result *out)
 {
-    struct crowd_plan plain = bench_plan(o, o->workload->entities), tiered = plain;
-    tiered.tiers = "15:1 30:2 *:4";
-    out->base = "W2";
-    compare(o, &tiered, &plain, out);
+    struct bench_pair pair = alike(o, "W2");
+    pair.plan[0].tiers = "15:1 30:2 *:4";
+    bench_compare(o, &pair, out);
 }
 
 void bench_run_appeal(const struct options *o, struct result *out)
 {
-    struct crowd_plan plain = bench_plan(o, o->workload->entities), castles = plain;
-    castles.castles = 10;
-    castles.appeal = 2000;
-    out->base = "W3";
-    compare(o, &castles, &plain, out);
+    struct bench_pair pair = alike(o, "W3");
+    pair.plan[0].castles = 10;
+    pair.plan[0].appeal = 2000;
+    bench_compare(o, &pair, out);
 }

@@ -24,6 +24,7 @@ struct rig {
     struct aoi__page page[PAGES];
     struct aoi__sieve sieve;
     struct aoi__rings rings;
+    struct aoi__boxes boxes;
     struct aoi_tiers tiers;
     double most2[AOI_TIERS_MAX];
     float reach[PAGES * AOI__PAGE];
@@ -105,6 +106,18 @@ static void make_tiers(struct rig *g, bool halves)
     }
 }
 
+static void make_boxes(struct rig *g, const float origin[3], bool halves)
+{
+    g->boxes.n = (uint32_t)random_below(&g->r, AOI__BOXES + 1);
+    for (uint32_t i = 0; i < AOI__BOXES; i++) {
+        for (uint32_t a = 0; a < 3; a++) {
+            float at = coordinate(g, origin[a], halves), half = (float)random_below(&g->r, 10);
+            g->boxes.lo[a][i] = i < g->boxes.n ? at - half : NAN;
+            g->boxes.hi[a][i] = i < g->boxes.n ? at + half : NAN;
+        }
+    }
+}
+
 static void make(struct rig *g)
 {
     bool halves = random_below(&g->r, 2) == 0;
@@ -125,6 +138,7 @@ static void make(struct rig *g)
         g->number[p] = p;
     }
     make_tiers(g, halves);
+    make_boxes(g, origin, halves);
 }
 
 static void same_rows(const struct rig *g, const struct aoi_rows *a, const struct aoi_rows *b)
@@ -153,6 +167,7 @@ static void run(const struct rig *g, const struct aoi__kernels *k, int which, st
     case 3: k->rows(&g->sieve, g->told, &out->rows); break;
     case 4: out->left = k->found(&g->sieve, g->told, out->inside, &out->rows); break;
     case 5: out->left = k->found(&g->sieve, NULL, out->inside, &out->rows); break;
+    case 7: out->inside[0] = k->touch(&g->sieve, &g->boxes); break;
     default: out->left = k->tiers(&g->sieve, &g->rings, g->told, out->late, out->inside, &out->rows); break;
     }
 }
@@ -162,13 +177,13 @@ static void the_fastest_kernels_do_what_the_plain_ones_do(void **state)
     (void)state;
     struct rig *g = mem_zalloc(sizeof *g);
     struct found plain = {0}, fast = {0};
-    uint64_t rows = 0, late = 0;
+    uint64_t rows = 0, late = 0, touched = 0;
     g->r = random_start("kernels");
     aoi__rows_reserve(&plain.rows, PAGES * AOI__PAGE + 2 * AOI__LANES);
     aoi__rows_reserve(&fast.rows, PAGES * AOI__PAGE + 2 * AOI__LANES);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         make(g);
-        for (int which = 0; which < 7; which++) {
+        for (int which = 0; which < 8; which++) {
             run(g, &aoi__kernels_plain, which, &plain);
             run(g, aoi__kernels_pick(), which, &fast);
             assert_memory_equal(plain.inside, fast.inside, sizeof plain.inside);
@@ -178,10 +193,11 @@ static void the_fastest_kernels_do_what_the_plain_ones_do(void **state)
             if (which == 4 || which == 5) assert_memory_equal(plain.rows.layers, fast.rows.layers, plain.rows.n * sizeof *plain.rows.layers);
             rows += plain.rows.n;
             late += which == 6 && plain.left;
+            touched += which == 7 ? (uint64_t)__builtin_popcountll(plain.inside[0]) : 0;
         }
         for (uint32_t p = 0; p < PAGES; p++) free(g->page[p].x);
     }
-    assert_true(rows > ROUNDS && late > 100); /* it was not all empty */
+    assert_true(rows > ROUNDS && late > 100 && touched > ROUNDS); /* it was not all empty */
     aoi_rows_clear(&plain.rows);
     aoi_rows_clear(&fast.rows);
     free(g);
