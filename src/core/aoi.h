@@ -228,9 +228,9 @@ void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell);
 /* For an owner with so much that its end would take long: removes at most so many of its players (without a delta) and entities. False: there is none left, and
  * aoi_owner_end() is quick. */
 bool aoi_owner_shed(struct aoi_world *world, aoi_owner owner, uint32_t most);
-/* Whether an owner may own something in the space, or the space itself; and the i-th such space, one after the other from 0, until it is 0. Some may have ended. */
+/* Whether an owner may own something in the space, or the space itself; and the next such space, where *i is 0 at first. NULL: there is none left. */
 bool aoi_owner_in(const struct aoi_space *space, aoi_owner owner);
-uint64_t aoi_owner_space(const struct aoi_world *world, aoi_owner owner, uint32_t i);
+struct aoi_space *aoi_owner_next(const struct aoi_world *world, aoi_owner owner, uint32_t *i);
 /* An owner cannot be reached any more, but has not ended. While it is away its players are passed over by flushes, at no cost and without pending work, they observe nothing,
  * nobody is told of what is observed of its entities, and others may take what it owns. Back again, each of its players gets a full delta, and what is observed of its
  * entities is restated, what is not observed included. */

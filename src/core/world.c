@@ -119,19 +119,20 @@ static void owner_end_space(struct aoi_world *world, struct aoi_space *space, ao
     if (!space->set.persistent) CHECK(aoi_space_destroy(world, 0, true, space->id) == AOI_OK);
 }
 
-uint64_t aoi_owner_space(const struct aoi_world *world, aoi_owner owner, uint32_t i)
+struct aoi_space *aoi_owner_next(const struct aoi_world *world, aoi_owner owner, uint32_t *i)
 {
     uint32_t at = idmap_get(&world->presence_map, (uint64_t)owner + 1);
-    return at != IDMAP_NONE && i < world->presences.at[at].spaces.n ? world->presences.at[at].spaces.at[i] : 0;
+    while (at != IDMAP_NONE && *i < world->presences.at[at].spaces.n) {
+        struct aoi_space *space = aoi_space_find(world, world->presences.at[at].spaces.at[(*i)++]);
+        if (space != NULL && aoi_owner_in(space, owner)) return space; /* not what has ended, nor what has its number since */
+    }
+    return NULL;
 }
 
 bool aoi_owner_shed(struct aoi_world *world, aoi_owner owner, uint32_t most)
 {
-    uint64_t id;
-    for (uint32_t i = 0; most > 0 && (id = aoi_owner_space(world, owner, i)) != 0; i++) {
-        struct aoi_space *space = aoi_space_find(world, id);
-        if (space != NULL) most -= aoi__space_owner_shed(space, owner, most);
-    }
+    struct aoi_space *space;
+    for (uint32_t i = 0; most > 0 && (space = aoi_owner_next(world, owner, &i)) != NULL;) most -= aoi__space_owner_shed(space, owner, most);
     return most == 0;
 }
 
@@ -151,13 +152,8 @@ void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell)
 
 void aoi_owner_away(struct aoi_world *world, aoi_owner owner, bool away)
 {
-    uint32_t i = idmap_get(&world->presence_map, (uint64_t)owner + 1);
-    if (i == IDMAP_NONE) return;
-    const struct aoi__presence *here = &world->presences.at[i];
-    for (uint32_t k = 0; k < here->spaces.n; k++) {
-        struct aoi_space *space = aoi_space_find(world, here->spaces.at[k]);
-        if (space != NULL) aoi__space_owner_away(space, owner, away);
-    }
+    struct aoi_space *space;
+    for (uint32_t i = 0; (space = aoi_owner_next(world, owner, &i)) != NULL;) aoi__space_owner_away(space, owner, away);
 }
 
 void aoi_world_on_change(struct aoi_world *world, void (*fn)(void *ctx, struct aoi_space *space), void *ctx)

@@ -7,11 +7,8 @@
 /* None of its spaces is flushed, or all may be again. */
 static void hold(struct dispatch *dispatch, aoi_owner owner, bool held)
 {
-    uint64_t id;
-    for (uint32_t i = 0; (id = aoi_owner_space(dispatch->world, owner, i)) != 0; i++) {
-        struct aoi_space *space = aoi_space_find(dispatch->world, id);
-        if (space != NULL && aoi_owner_in(space, owner)) flusher_hold(dispatch->flusher, space, held); /* not one that has its number by now */
-    }
+    struct aoi_space *space;
+    for (uint32_t i = 0; (space = aoi_owner_next(dispatch->world, owner, &i)) != NULL;) flusher_hold(dispatch->flusher, space, held);
 }
 
 static void hold_all(struct dispatch *dispatch)

@@ -194,6 +194,26 @@ CASE(an_owner_that_ends_unheard_is_told_nothing_but_its_guests_are)
     assert_true(rig_told(r, P)->closed);
 }
 
+static void what_another_made_under_an_old_number_is_not_an_owners_space(void **state)
+{
+    (void)state;
+    const struct aoi_settings set = {0};
+    const struct aoi_entity entity = {.id = 1};
+    struct aoi_limits limits = rig_limits();
+    struct aoi_world *world = aoi_world_new(&limits, NULL);
+    assert_int_equal(aoi_space_create(world, 1, 5, &set, false), AOI_OK);
+    assert_int_equal(aoi_space_create(world, 1, 6, &set, false), AOI_OK);
+    assert_int_equal(aoi_space_destroy(world, 1, false, 5), AOI_OK);
+    assert_int_equal(aoi_space_create(world, 2, 5, &set, false), AOI_OK);
+    uint32_t i = 0;
+    assert_ptr_equal(aoi_owner_next(world, 1, &i), aoi_space_find(world, 6));
+    assert_null(aoi_owner_next(world, 1, &i));
+    assert_int_equal(aoi_entity_add(aoi_space_find(world, 5), 1, AOI_ADD_NEW, &entity), AOI_OK); /* now it owns something there again */
+    i = 0;
+    assert_ptr_equal(aoi_owner_next(world, 1, &i), aoi_space_find(world, 5));
+    aoi_world_free(world);
+}
+
 CASE(a_world_without_a_sink_drops_its_deltas_and_goes_on)
 {
     struct aoi_limits limits = rig_limits();
@@ -440,6 +460,7 @@ int main(void)
         cmocka_unit_test(a_space_ends_by_its_owner_or_an_admin_and_its_players_get_a_last_delta),
         cmocka_unit_test(an_owner_that_ends_takes_its_entities_players_and_spaces_and_everybody_sees_the_leaves),
         cmocka_unit_test(an_owner_that_ends_unheard_is_told_nothing_but_its_guests_are),
+        cmocka_unit_test(what_another_made_under_an_old_number_is_not_an_owners_space),
         cmocka_unit_test(a_world_without_a_sink_drops_its_deltas_and_goes_on),
         cmocka_unit_test(over_each_limit_is_an_error_and_what_was_there_stays),
         cmocka_unit_test(an_unknown_add_mode_is_refused),

@@ -83,12 +83,19 @@ def a_page_still_fits_in_the_frames_that_only_a_restart_makes_larger():
             assert c.welcome.max_frame_bytes == 8192 and c.welcome.query_page == page < 8192 // 28
 
 
-@test
-def tokens_are_read_anew():
+@contextlib.contextmanager
+def tokens_file():
+    """With the token of one writer, 32 times a. Yields the open file."""
     with tempfile.NamedTemporaryFile("w", prefix="aoid-e2e-") as f:
         os.chmod(f.name, 0o600)
         f.write("zone writer aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n")
         f.flush()
+        yield f
+
+
+@test
+def tokens_are_read_anew():
+    with tokens_file() as f:
         with Daemon(config(more="[server]\ntokens_file = %s\n" % f.name)) as d, Connection(d.port, token="a" * 32) as c:
             c.ping()
             f.seek(0)
@@ -223,10 +230,7 @@ def what_is_passed_on_and_cannot_be_used_is_refused_in_plain_words():
 
 @test
 def that_all_crosses_the_network_in_the_clear_is_said_by_the_address_that_is_listened_on():
-    with tempfile.NamedTemporaryFile("w", prefix="aoid-e2e-") as f:
-        os.chmod(f.name, 0o600)
-        f.write("zone writer aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n")
-        f.flush()
+    with tokens_file() as f:
         for host, listen, warned in (("0.0.0.0", "127.0.0.1:0", True), ("127.0.0.1", "0.0.0.0:0", False)):  # what is passed on counts
             with listening(socket.AF_INET, (host, 0)) as passed:
                 script = "exec 3<&%d; export LISTEN_PID=$$ LISTEN_FDS=1;" % passed.fileno()
