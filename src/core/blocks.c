@@ -330,7 +330,8 @@ static void page_resize(struct aoi__blocks *dir, struct aoi__page *page, uint32_
     struct aoi__page old = *page;
     size_t n = old.n, dims = dir->dims;
     columns_take(dir, page, cap);
-    for (uint32_t i = old.n; i < cap; i++) page->x[i] = NAN;
+    for (uint32_t a = 0; a < dims; a++) /* in all columns: kernels look at all, though x alone tells that nobody stands there */
+        for (uint32_t i = old.n; i < cap; i++) page->x[a * cap + i] = NAN;
     if (n > 0) {
         for (uint32_t a = 0; a < dims; a++) memcpy(page->x + a * cap, old.x + a * old.cap, n * sizeof(float));
         memcpy(aoi__page_ids(page, dir->dims), aoi__page_ids(&old, dir->dims), n * sizeof(uint64_t));

@@ -458,7 +458,7 @@ static int find_space(struct config *config, const char *label, struct config_sp
 /* The space that --set means: that of this id, whatever its section is called, or else that of this label, made if need be. */
 static int space_to_set(struct config *config, const char *name, struct config_space **out, char *err)
 {
-    uint64_t id;
+    uint64_t id = 0;
     char no_id[CONFIG_ERROR_MAX];
     const struct config_space *there = parse_id(NULL, name, &id, no_id) == 0 ? config_space_of(config, id) : NULL;
     if (there == NULL) return find_space(config, name, out, err);

@@ -47,7 +47,7 @@ static const char *number_fault(struct dispatch *d, const char *prefix, const ch
 static const char *point_fault(struct dispatch *d, const struct aoi_space *space, const float point[3])
 {
     const char *fault = NULL;
-    for (uint32_t a = 0; a < axes_of(space) && fault == NULL; a++) fault = number_fault(d, "", axes[a], point[a]);
+    for (uint32_t a = 0; a < 3 && a < axes_of(space) && fault == NULL; a++) fault = number_fault(d, "", axes[a], point[a]);
     return fault;
 }
 

@@ -53,18 +53,20 @@ static float coordinate(struct rig *g, float origin, bool halves)
 
 static uint64_t some(struct rig *g)
 {
-    return random_u64(&g->r) & random_u64(&g->r);
+    uint64_t a = random_u64(&g->r), b = random_u64(&g->r);
+    return a & b;
 }
 
 static void make_page(struct rig *g, uint32_t p, const float origin[3], bool halves)
 {
     struct aoi__page *page = &g->page[p];
-    uint32_t dims = g->sieve.dims;
+    uint32_t dims = g->sieve.dims == 3 ? 3 : 2;
     page->cap = (uint8_t)(8 * (1 + random_below(&g->r, 8)));
     page->n = (uint8_t)random_below(&g->r, page->cap + 1u);
     page->x = mem_zalloc(page->cap * (dims * sizeof(float) + sizeof(uint64_t) + 2 * sizeof(uint32_t)));
     page->used = (random_u64(&g->r) | some(g)) & (page->n == 64 ? UINT64_MAX : ((uint64_t)1 << page->n) - 1);
-    page->moved = some(g) | some(g);
+    page->moved = some(g);
+    page->moved |= some(g);
     page->window = random_below(&g->r, 4) == 0 ? 6 : 7;
     page->any = 7;
     page->all = random_below(&g->r, 4) == 0 ? 4 : 3;
