@@ -73,6 +73,13 @@ void arena_reset(struct arena *a)
     a->head = kept;
 }
 
+size_t arena_held(const struct arena *a)
+{
+    size_t bytes = 0;
+    for (const struct arena_block *b = a->head; b != NULL; b = b->older) bytes += sizeof *b + b->size;
+    return bytes;
+}
+
 /* A block for at least need bytes: twice the last one, but no more than may still be handed out. */
 static struct arena_block *add_block(struct arena *a, size_t need)
 {

@@ -19,6 +19,7 @@ struct arena {
 void arena_init(struct arena *a, size_t cap);
 void arena_clear(struct arena *a);                /* frees everything */
 void arena_reset(struct arena *a);                /* forgets everything, keeps a block */
+size_t arena_held(const struct arena *a);         /* bytes taken from the system */
 void *arena_alloc(struct arena *a, size_t bytes); /* aligned for any type, distinct also for 0 bytes; NULL: it would pass the cap */
 
 #endif

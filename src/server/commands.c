@@ -416,6 +416,15 @@ static void swap_memory(struct batch *batch)
     batch->errors = errors;
 }
 
+/* What the open batches stand in is counted like a buffer. */
+static void count_open(struct dispatch *d, uint64_t bytes)
+{
+    if (d->budget != NULL)
+        budget_count(d->budget, &d->open_bytes, bytes);
+    else
+        d->open_bytes = bytes;
+}
+
 static void pause_batch(struct batch *batch)
 {
     batch->session->batch = batch;
@@ -441,6 +450,7 @@ bool dispatch_batch(struct dispatch *dispatch, struct session *session, const st
     *open = batch;
     arena_init(&open->arena, dispatch->arena.cap);
     swap_memory(open);
+    count_open(dispatch, dispatch->open_bytes + arena_held(&open->arena));
     *array_add(&dispatch->open) = open;
     pause_batch(open);
     return false;
@@ -464,6 +474,7 @@ bool dispatch_go_on(struct dispatch *dispatch, struct batch *batch)
         if (dispatch->open.at[i] == batch) array_swap_remove(&dispatch->open, i);
     if (batch->space != NULL) flusher_hold(dispatch->flusher, batch->space, false);
     dispatch->flusher->ended++; /* who waits for the space looks again */
+    count_open(dispatch, dispatch->open_bytes - arena_held(&batch->arena));
     arena_clear(&batch->arena);
     array_clear(&batch->errors);
     free(batch);

@@ -10,8 +10,11 @@
  * AddEntities without an id 76, unknown fields 36, moves 1.3. What is over ARENA_KEEP is given back after the frame. */
 #define ARENA_PER_BYTE 128
 #define ARENA_BASE ((size_t)1024 * 1024)
-#define DEFAULT_LEASE_MS 10000
 #define ARENA_MOST ((size_t)2 * 1024 * 1024 * 1024)
+/* What batches that pause may stand in together, or one alone that takes more; a frame that takes so little is not counted among them. */
+#define OPEN_BYTES ((uint64_t)64 * 1024 * 1024)
+#define OPEN_LITTLE ((size_t)256 * 1024)
+#define DEFAULT_LEASE_MS 10000
 
 /* false: not now. */
 typedef bool frame_handler(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame);
@@ -262,6 +265,12 @@ static uint64_t run(struct dispatch *dispatch, struct session *session, const st
     return 0;
 }
 
+/* Whether a frame that unpacks to so much may begin: if it is to pause, it keeps that. */
+static bool may_open(const struct dispatch *dispatch, size_t unpacks)
+{
+    return unpacks <= OPEN_LITTLE || dispatch->open_bytes == 0 || (dispatch->open_bytes + unpacks <= OPEN_BYTES && !budget_full(dispatch->budget));
+}
+
 uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, const void *bytes, size_t len)
 {
     struct codec_client_frame frame;
@@ -274,11 +283,18 @@ uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, cons
         dispatch->metrics->frames_in++;
         return 0;
     }
+    if (!may_open(dispatch, session->unpacks)) return DISPATCH_AGAIN; /* it is not unpacked only to find that out */
+    session->unpacks = 0;
     arena_reset(&dispatch->arena);
     bool decoded = codec_decode_client(bytes, len, &dispatch->arena, &frame) == CODEC_OK;
     bool unheard = decoded && is_unheard(session, &frame);
     uint64_t wait = decoded && !first && !unheard ? waits_for(dispatch, &frame) : 0;
     if (wait != 0) return wait;
+    if (decoded && frame.kind == CODEC_BATCH && !may_open(dispatch, dispatch->arena.used)) {
+        session->unpacks = dispatch->arena.used;
+        arena_reset(&dispatch->arena);
+        return DISPATCH_AGAIN;
+    }
     if (!decoded) {
         const char *why = first ? explain_first_frame(CODEC_MALFORMED, bytes, len) : dispatch_text(CODEC_MALFORMED);
         session_refuse(sessions, session, 0, CODEC_MALFORMED, why, CLOSE_MALFORMED);

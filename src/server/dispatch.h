@@ -26,6 +26,7 @@ struct dispatch {
     bool draining;               /* commands are refused */
 
     ARRAY(struct batch *) open; /* batches that took too long for one turn */
+    uint64_t open_bytes;        /* what they stand in */
     ARRAY(aoi_owner) ending;    /* whose sessions have ended, and who own so much that it is not removed yet */
     uint64_t pause_ns;          /* when the batch that runs is to pause, by uv_hrtime(); 0: never. Set before each frame */
 

@@ -32,6 +32,7 @@ struct session {
     uint64_t last_seq;         /* on this connection */
     uint64_t resent_until;     /* up to this seq frames were applied before this connection resumed the session */
     struct batch *batch;       /* the frame in the middle of which it pauses; NULL: none */
+    size_t unpacks;            /* to how many bytes its frame does, where that waits until so many may be held; 0: it does not */
     bool batch_ended;          /* it has been done, but its connection does not know yet that the frame is used */
     struct outbox out;
     struct token token;    /* that it came in with */

@@ -57,6 +57,27 @@ def frames_that_unpack_to_a_hundred_times_their_length_are_paid_for_or_refused()
 
 
 @test
+def frames_in_the_middle_of_which_their_batches_pause_keep_little_of_it_together():
+    """Each of them would keep a hundred times its length while it takes its turns with the others."""
+    n = 12
+    flush = nested(2, aoi.flush().SerializeToString())
+    with confined(max_spaces=n + 1) as d, Bystander(d) as other:
+        held = [Connection(d.port) for _ in range(n)]
+        for i, c in enumerate(held):
+            c.ok(100 + i, aoi.create_space(flush_ms=0), *[aoi.add(k, k, 0, radius=1e6) for k in SOME],
+                 *[aoi.subscribe(k, k) for k in range(1, 1 + PLAYERS)])
+        for i, c in enumerate(held):
+            slow = b"".join(nested(2, command.SerializeToString()) for k in range(200) for command in (aoi.move((1, k, 0), (2, k, 0)), aoi.flush()))
+            body = nested(3, b"\x08" + aoi.varint(100 + i) + slow + flush * ((FRAME - 64 - len(slow)) // len(flush)))
+            c.write(aoi.framed(b"\x08\x63" + body))
+        for c in held:
+            assert c.reply(99).ack.applied > 200000
+        lives(d, other, "%d of them at once" % n)
+        for c in held:
+            c.close()
+
+
+@test
 def frames_that_claim_much_and_never_come_take_no_more_than_the_limits_say():
     with confined() as d, Bystander(d) as other:
         for length in (FRAME + 1, (1 << 28) - 1):

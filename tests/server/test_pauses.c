@@ -202,6 +202,46 @@ static void the_space_may_end_in_the_middle(void **state)
     assert_int_equal(ack->u.ack.errors_total, 39);
 }
 
+/* Small as it is on the wire. */
+static struct codec_client_frame batch_that_unpacks_to_much(uint64_t space, uint64_t seq)
+{
+    enum { MANY = 250000 };
+    static struct codec_command commands[MANY];
+    for (size_t i = 0; i < MANY; i++) commands[i] = (struct codec_command)FLUSH(0);
+    return (struct codec_client_frame){.seq = seq, .kind = CODEC_BATCH, .u.batch = {.space = space, .command_n = MANY, .commands = commands}};
+}
+
+static void what_would_keep_much_memory_waits_for_another_that_does(void **state)
+{
+    struct rig *rig = *state;
+    struct session *a, *b;
+    struct codec_command commands[N];
+    start(rig, &a, &b);
+    const struct codec_client_frame first = batch_that_unpacks_to_much(1, 5), second = batch_that_unpacks_to_much(77, 5);
+    hurry(rig);
+    assert_true(rig_try_frame(rig, a, &first) == DISPATCH_AGAIN);
+    uint64_t one = rig->dispatch.open_bytes;
+    assert_true(one > 32 << 20);
+    for (int i = 0; i < 3; i++) assert_true(rig_try_frame(rig, b, &second) == DISPATCH_AGAIN);
+    assert_null(b->batch);
+    assert_int_equal(rig->dispatch.open_bytes, one);
+
+    struct session *c = &rig->session[2]; /* a frame of the usual size does not wait */
+    rig_hello(rig, c);
+    const struct codec_client_frame usual = batch_of_adds(78, 5, commands, 2);
+    bring(rig, c, &usual);
+    rig_expect_refusal(rig, c, CODEC_UNKNOWN_SPACE, 78);
+
+    rig->dispatch.pause_ns = 0;
+    bring(rig, a, &first);
+    assert_int_equal(rig->dispatch.open_bytes, 0);
+    hurry(rig);
+    assert_true(rig_try_frame(rig, b, &second) == DISPATCH_AGAIN);
+    assert_non_null(b->batch);
+    dispatch_finish(&rig->dispatch);
+    rig_expect_ack(rig, b, 5, second.u.batch.command_n);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
 
 int main(void)
@@ -214,6 +254,7 @@ int main(void)
         TEST(a_timed_flush_waits_for_its_end),
         TEST(what_cannot_wait_finishes_it_and_its_frame_is_then_used),
         TEST(the_space_may_end_in_the_middle),
+        TEST(what_would_keep_much_memory_waits_for_another_that_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
