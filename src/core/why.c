@@ -49,10 +49,10 @@ static const struct aoi__override *override_of(const struct aoi__player *p, uint
     return NULL;
 }
 
-static bool is_own_unit(const struct aoi__look *k, uint32_t slot)
+static bool is_own_unit(const struct aoi__look *k, uint32_t slot, bool include_self)
 {
     for (uint32_t i = 0; i < k->p->units.n; i++)
-        if (k->p->units.at[i].include_self && k->space->watches.at[k->p->units.at[i].watch].slot == slot) return true;
+        if (k->p->units.at[i].include_self == include_self && k->space->watches.at[k->p->units.at[i].watch].slot == slot) return true;
     return false;
 }
 
@@ -75,7 +75,7 @@ static uint32_t count_better(const struct aoi__look *k, const struct aoi__ranked
 static enum aoi_rule rule_of(const struct aoi__look *k, uint32_t slot, const struct aoi_why *why, bool base, bool keep)
 {
     const struct aoi__override *o = override_of(k->p, k->space->hot[slot].id);
-    if (is_own_unit(k, slot)) return AOI_RULE_INCLUDE_SELF;
+    if (is_own_unit(k, slot, true)) return AOI_RULE_INCLUDE_SELF;
     if (o != NULL) return o->show ? AOI_RULE_SHOW : AOI_RULE_HIDE;
     if (!(why->layers & why->mask)) return AOI_RULE_MASK;
     if (base) return AOI_RULE_RANGE;
@@ -110,6 +110,7 @@ int aoi_query_why(struct aoi_space *space, uint64_t player, uint64_t entity, uin
                             .period = p->set.presence_only ? 0 : aoi__look_period(&k, slot)};
     why->stay_left_ms = k.staying && place < p->since.n ? aoi__look_stay_left_ms(&k, p->since.at[place]) : 0;
     explain_reach(&k, slot, why, &base, &keep);
+    why->own_unit = is_own_unit(&k, slot, false);
     why->rule = rule_of(&k, slot, why, base, keep);
     why->seen = space->mark[slot] == AOI__SEEN(space);
     if (!isfinite(why->distance)) why->distance = 0;

@@ -90,10 +90,9 @@ static int density(struct aoictl *ctl, uint64_t space, uint32_t layers, int n, c
     return AOICTL_OK;
 }
 
-static void print_why(const struct libaoi_why *w, uint64_t entity)
+static void print_why(const struct libaoi_why *w)
 {
-    bool self = w->rule == LIBAOI_RULE_FAR && w->unit == entity; /* it has no distance from itself, and yet is out of its range */
-    printf("%s\n", self ? "not seen: it is a unit of this player, and a unit does not see itself; subscribe with include_self (self=ID)" : w->text);
+    printf("%s\n", w->text);
     printf("rule        %s\ntold        %s\nseen        %s\n", libaoi_rule_name(w->rule), w->told ? "yes" : "no", w->seen ? "yes" : "no");
     if (w->by_viewport)
         printf("by          the viewport\ndistance    %.9g\n", w->distance);
@@ -116,7 +115,7 @@ int aoictl_why(struct aoictl *ctl, int n, char **words)
         !aoictl_parse_id(ctl, "entity", words[2], &entity))
         return AOICTL_USAGE;
     if (libaoi_query_why(ctl->c, space, player, entity, ctl->timeout_ms, &why)) return aoictl_call_failed(ctl);
-    print_why(&why, entity);
+    print_why(&why);
     return AOICTL_OK;
 }
 

@@ -56,6 +56,10 @@ static void say_far(struct sentence *s, const struct aoi_why *w)
 
 static void say_rule(struct sentence *s, const struct aoi_why *w)
 {
+    if (w->own_unit && (w->rule == AOI_RULE_FAR || w->rule == AOI_RULE_BLIND)) { /* its distance from itself explains nothing */
+        say(s, "not seen: it is a unit of the player's own, and no unit sees itself; subscribed with include_self it would be seen");
+        return;
+    }
     switch (w->rule) {
     case AOI_RULE_INCLUDE_SELF: say(s, "seen: a unit of the player's, subscribed with include_self"); break;
     case AOI_RULE_SHOW: say(s, "seen: overridden with SHOW"); break;

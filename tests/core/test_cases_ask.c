@@ -172,7 +172,11 @@ CASE(why_of_what_is_unknown_is_an_error)
     rig_subscribe(r, P, U);
     assert_int_equal(model_query_why(&r->m, r->s, P, M, &why), AOI_ENOENTITY);
     assert_int_equal(model_query_why(&r->m, r->s, P, U, &why), AOI_OK); /* a unit does not see itself */
-    assert_int_equal(why.rule, AOI_RULE_FAR);
+    assert_true(why.rule == AOI_RULE_FAR && why.own_unit);
+    rig_add(r, M, 500, 0, 0);
+    assert_true(rig_why(r, P, M).rule == AOI_RULE_FAR && !rig_why(r, P, M).own_unit);
+    assert_int_equal(model_subscribe(&r->m, r->s, 1, P, U, true), AOI_OK);
+    assert_true(rig_why(r, P, U).rule == AOI_RULE_INCLUDE_SELF && !rig_why(r, P, U).own_unit);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- zoomed out */

@@ -110,7 +110,7 @@ static const struct {
     {"is one's own hero, not asked for",
      "",
      "add 1 7 500,0 radius=10 \nplayer 1 1000 unit=7 \nflush 1",
-     {"not seen: it is a unit of this player, and a unit does not see itself", "include_self", "seen        no"}},
+     {"not seen: it is a unit of the player's own, and no unit sees itself", "include_self", "seen        no"}},
     {"has just left, and nobody was told yet",
      "",
      "add 1 7 3,4 \nflush 1 \nmove 1 7 30,40",

@@ -538,6 +538,11 @@ static void the_rule_that_decides_is_told_in_a_sentence(void **state)
          "away");
     says((struct aoi_why){.rule = AOI_RULE_FAR, .distance = 200}, "not seen: outside the viewport (200 from its centre)");
     says((struct aoi_why){.rule = AOI_RULE_BLIND}, "not seen: the player has neither a viewport nor a unit of a radius other than 0");
+    says((struct aoi_why){.rule = AOI_RULE_FAR, .unit = 7, .radius = 50, .own_unit = true},
+         "not seen: it is a unit of the player's own, and no unit sees itself; subscribed with include_self it would be seen");
+    says((struct aoi_why){.rule = AOI_RULE_BLIND, .own_unit = true},
+         "not seen: it is a unit of the player's own, and no unit sees itself; subscribed with include_self it would be seen");
+    says((struct aoi_why){.rule = AOI_RULE_HIDE, .own_unit = true}, "not seen: overridden with HIDE");
     says((struct aoi_why){.rule = AOI_RULE_RANK, .rank = 3, .max_view = 2}, "not seen: rank 3 of a max_view of 2, others come before it");
     says((struct aoi_why){.rule = AOI_RULE_ENTER_BUDGET, .seen = true, .rank = 3, .max_view = 4},
          "not seen yet: it waits for max_enter_per_flush, or for room on the connection, rank 3 of max_view 4");
