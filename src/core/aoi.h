@@ -32,6 +32,7 @@ enum aoi_code {
 #define AOI_CELL_SIZE_DEFAULT 100.0
 #define AOI_CELL_RANGE_MAX 64
 #define AOI_FLUSH_MS_DEFAULT 50
+#define AOI_MS_MAX 86400000 /* of flush_ms and min_stay_ms: a day */
 #define AOI_LAYERS_DEFAULT 1u
 
 /* Who acts and who owns: a number that the caller chooses for each of its sessions, from 1. 0 is the configuration: nobody's, and
@@ -370,6 +371,7 @@ struct aoi_why {
     enum aoi_rule rule;
     bool told, seen;  /* what the player was told; what the next flush would find */
     bool by_viewport; /* range, margin: by the viewport, else by `unit` */
+    bool own_unit;    /* the entity is a unit of the player's that was not asked for by include_self */
     uint64_t unit;    /* the nearest unit, or the one that sees it; 0: the player has none */
     double distance;  /* to that unit or, by_viewport, to the viewport's centre */
     float radius, appeal, margin;
