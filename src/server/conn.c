@@ -420,12 +420,13 @@ static void close_gently(struct conn *conn)
     if (uv_shutdown(&conn->shutdown, &conn->stream.stream, on_shutdown) != 0) conn_drop(conn);
 }
 
-/* Once what the kernel takes at once is written: the bytes that are left may never be read. */
+/* Once what the kernel takes at once is written: the bytes that are left may never be read. Of a connection that broke, what they were when it did. */
 static void log_close(const struct conn *conn)
 {
     const struct session *session = &conn->session;
+    uint64_t unsent_bytes = session_breaks(session->reason) ? session->unsent_bytes : outbox_bytes(&session->out);
     log_info("close", "peer=%s session=%llu reason=%s unsent_bytes=%llu", session->peer, (unsigned long long)session->id,
-             session_reason_name(session->reason), (unsigned long long)outbox_bytes(&session->out));
+             session_reason_name(session->reason), (unsigned long long)unsent_bytes);
 }
 
 /* Nothing more will be sent. What has come whole is applied, and where writing failed, what the peer sent before it went is still read. */

@@ -93,6 +93,7 @@ void session_close(struct sessions *sessions, struct session *session, enum clos
     if (session->state >= SESSION_BROKEN) return;
     session->state = session->state == SESSION_READY && session_breaks(reason) ? SESSION_BROKEN : SESSION_CLOSING;
     session->reason = reason;
+    session->unsent_bytes = outbox_bytes(&session->out);
     sessions->metrics->closed[reason]++;
     sessions->metrics->connections--;
     session_touch(sessions, session);

@@ -37,6 +37,7 @@ struct session {
     struct outbox out;
     struct token token;    /* that it came in with */
     uint32_t denied_ticks; /* in SESSION_DENIED: until it is told so */
+    uint64_t unsent_bytes; /* when it was decided to close; then what cannot be sent any more is let go */
     char peer[64];         /* address, for the log */
     bool touched;          /* in sessions->touched */
 };

@@ -1,5 +1,6 @@
 """test_pressure.py: more to tell than a connection takes: deltas in parts, enters held back, players skipped, and the end of one who never reads."""
 import random
+import re
 import threading
 import time
 
@@ -128,6 +129,8 @@ def one_who_never_reads_is_closed_with_a_reason_and_memory_stays_flat():
             other.served()
             mover.ping()
             assert "reason=out_soft" in d.log() and "reason=out_hard" not in d.log(), d.tail()
+            unsent = int(re.search(r"reason=out_soft unsent_bytes=(\d+)", d.log()).group(1))
+            assert unsent > 65536 - 8192, "what is logged is what was unsent when it was decided, not what is left then: %d" % unsent
 
 
 @test
