@@ -7,13 +7,24 @@
 #include "base/log.h"
 #include "server/args.h"
 
-/* What cannot be changed once a space is there. */
-static bool same_place(const struct aoi_settings *a, const struct aoi_settings *b)
+static bool same_bounds(const struct aoi_settings *a, const struct aoi_settings *b)
 {
-    bool same = a->dimensions == b->dimensions && a->index == b->index && a->shape == b->shape && a->cell_size == b->cell_size &&
-                a->cell_range == b->cell_range && a->bounded == b->bounded && a->extra == b->extra;
+    bool same = a->bounded == b->bounded;
     for (uint32_t axis = 0; same && a->bounded && axis < a->dimensions; axis++) same = a->min[axis] == b->min[axis] && a->max[axis] == b->max[axis];
     return same;
+}
+
+/* Lists the options that differ of those that cannot be changed once a space is there. */
+static void list_place(const struct aoi_settings *a, const struct aoi_settings *b, char list[CONFIG_ERROR_MAX])
+{
+    list[0] = '\0';
+    if (a->dimensions != b->dimensions) config_list(list, "dimensions");
+    if (a->index != b->index) config_list(list, "index");
+    if (a->shape != b->shape) config_list(list, "shape");
+    if (a->cell_size != b->cell_size) config_list(list, "cell_size");
+    if (a->cell_range != b->cell_range) config_list(list, "cell_range");
+    if (!same_bounds(a, b)) config_list(list, "bounds");
+    if (a->extra != b->extra) config_list(list, "extra");
 }
 
 static bool same_rules(const struct aoi_settings *a, const struct aoi_settings *b)
@@ -27,7 +38,9 @@ static bool same_rules(const struct aoi_settings *a, const struct aoi_settings *
 
 bool reload_same_settings(const struct aoi_settings *a, const struct aoi_settings *b)
 {
-    return same_place(a, b) && same_rules(a, b);
+    char list[CONFIG_ERROR_MAX];
+    list_place(a, b, list);
+    return list[0] == '\0' && same_rules(a, b);
 }
 
 /* The new spaces fit beside those that are there. */
@@ -67,15 +80,15 @@ static void take_space(struct server *server, const struct config_space *fresh)
 {
     struct aoi_space *space = aoi_space_find(server->world, fresh->id);
     unsigned long long id = fresh->id;
+    char list[CONFIG_ERROR_MAX];
     if (space == NULL) {
         CHECK(aoi_space_create(server->world, 0, fresh->id, &fresh->settings, false) == AOI_OK);
         record_space(server->record, fresh->id, &fresh->settings);
         log_info("reload", "space=%llu changed=made", id);
         return;
     }
-    if (!same_place(aoi_space_settings(space), &fresh->settings))
-        log_warn("reload", "space=%llu why=\"dimensions, index, shape, cells, bounds and extra of a space that is there cannot change: restart\"",
-                 id);
+    list_place(aoi_space_settings(space), &fresh->settings, list);
+    if (list[0] != '\0') log_warn("reload", "space=%llu needs_restart=%s why=\"a space that is there keeps its old values until then\"", id, list);
     if (same_rules(aoi_space_settings(space), &fresh->settings)) return;
     set_rules(server, space, &fresh->settings);
     log_info("reload", "space=%llu changed=settings", id);

@@ -46,7 +46,7 @@ def sighup_changes_options_and_spaces_while_clients_stay():
 def what_needs_a_restart_is_said_and_left_as_it_is():
     with Daemon(config(more="[space 9]\n")) as d, Connection(d.port) as c:
         log = d.reload(config(entities=5, more="cell_size = 48\n"))
-        assert "needs_restart=max_entities" in log and "space=1 why=" in log and "space=9 why=" in log and "result=done" in log, log
+        assert "needs_restart=max_entities" in log and "space=1 needs_restart=cell_size why=" in log and "space=9 why=" in log and "result=done" in log, log
         c.ok(1, *[aoi.add(1 + i, i, 0) for i in range(10)])
         assert spaces(c)[1].settings.cell_size == 100 and 9 in spaces(c)
 
