@@ -382,6 +382,8 @@ static int conn_frame(struct libaoi *c, const uint8_t *bytes, size_t len)
         break;
     case CODEC_ERROR: conn_error(c); break;
     case CODEC_DRAINING_NOTICE:
+        if (!c->closing_code) snprintf(c->closing, sizeof c->closing, "it was told to end");
+        if (!c->closing_code) c->closing_code = CODEC_DRAINING;
         if (c->handlers.draining) c->handlers.draining(c->handlers.ctx);
         break;
     case CODEC_OBSERVED: conn_observed(c); break;
@@ -543,12 +545,18 @@ static int connect_one(const struct addrinfo *at, uint32_t receive_buffer, int64
     return -failure;
 }
 
-static int connect_unix(const struct libaoi *c, int64_t deadline, char *error, size_t error_size)
+/* Of a Unix socket: unix:PATH, or what has a slash in it. NULL: the address is another one. */
+static const char *unix_path(const char *address)
+{
+    if (strncmp(address, "unix:", 5) == 0) return address + 5;
+    return strchr(address, '/') ? address : NULL;
+}
+
+static int connect_unix(const struct libaoi *c, const char *path, int64_t deadline, char *error, size_t error_size)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const struct addrinfo at = {
         .ai_family = AF_UNIX, .ai_socktype = SOCK_STREAM, .ai_addr = (struct sockaddr *)&address, .ai_addrlen = sizeof address};
-    const char *path = c->address;
     int fd = -ENAMETOOLONG;
     if (strlen(path) < sizeof address.sun_path) {
         memcpy(address.sun_path, path, strlen(path) + 1);
@@ -564,7 +572,8 @@ static int connect_any(const struct libaoi *c, const char *host, const char *por
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
     int found = getaddrinfo(host, port, &hints, &list);
     if (found) {
-        snprintf(error, error_size, "cannot find %s: %s. An address is HOST:PORT, for example " DEFAULT_ADDRESS, address, gai_strerror(found));
+        snprintf(error, error_size, "cannot find %s: %s. An address is HOST:PORT, for example " DEFAULT_ADDRESS ", or unix:PATH", address,
+                 gai_strerror(found));
         return -1;
     }
     int fd = -EADDRNOTAVAIL;
@@ -580,7 +589,8 @@ static int connect_any(const struct libaoi *c, const char *host, const char *por
 static int conn_dial(struct libaoi *c, int64_t deadline, char *error, size_t error_size)
 {
     char host[256], port[32], why[200];
-    if (c->address[0] == '/') return connect_unix(c, deadline, error, error_size);
+    const char *path = unix_path(c->address);
+    if (path) return connect_unix(c, path, deadline, error, error_size);
     address_split(c->address, host, sizeof host, port, sizeof port);
     int fd = connect_any(c, host, port, deadline, error, error_size);
     if (fd < 0 || !c->tls || !libaoi_tls_connect(c->tls, fd, host, deadline, why, sizeof why)) return fd;
@@ -626,7 +636,7 @@ struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error,
     snprintf(c->address, sizeof c->address, "%s", address);
     snprintf(c->client_name, sizeof c->client_name, "%s", options->client_name ? options->client_name : "libaoi");
     if (options->token) c->token = strdup(options->token);
-    bool tls = options->tls && address[0] != '/';
+    bool tls = options->tls && !unix_path(address);
     if (tls) c->tls = libaoi_tls_new(options->tls_ca, options->tls_cert, options->tls_key, error, error_size);
     c->seq = c->answered = HELLO_SEQ;
     arena_init(&c->arena, ARENA_BYTES);

@@ -204,7 +204,7 @@ struct libaoi_handlers {
 struct libaoi;
 
 struct libaoi_options {
-    const char *address;     /* HOST:PORT, [IPV6]:PORT, or the path of a Unix socket, beginning with /; NULL: 127.0.0.1:2643 */
+    const char *address;     /* HOST:PORT, [IPV6]:PORT, unix:PATH or a path with a slash in it, of a Unix socket; NULL: 127.0.0.1:2643 */
     const char *client_name; /* for the daemon's log */
     uint32_t timeout_ms;     /* for connecting and the Welcome; 0: 5,000 */
     bool mirror;             /* keep the view of each player, and check every delta against the protocol */

@@ -64,7 +64,7 @@ static void print_help(FILE *out)
     fprintf(
         out,
         "\n"
-        "  --address HOST:PORT   the daemon, or the path of its Unix socket; 127.0.0.1:2643 if not given\n"
+        "  --address HOST:PORT   the daemon; 127.0.0.1:2643 if not given. Its Unix socket: a path with a slash in it, or unix:PATH\n"
         "  --tls                 speak TLS; --ca FILE: trust these authorities, not the system's; --cert FILE --key FILE: show a certificate\n"
         "  AOI_TOKEN             in the environment: the secret, where the daemon has a tokens_file\n"
         "  --timeout MS          how long to wait for an answer; %d if not given\n"
@@ -115,8 +115,9 @@ int aoictl_failed(const struct aoictl *ctl, const char *format, ...)
     return AOICTL_FAILED;
 }
 
-const char *aoictl_advice(int code)
+const char *aoictl_advice(int code, const char *text)
 {
+    if (code == LIBAOI_NOT_OWNER && strstr(text, "needs a token")) return "; put the secret of such a one into the environment variable AOI_TOKEN";
     switch (code) {
     case LIBAOI_UNKNOWN_SPACE: return "; see `aoictl spaces`, or make it: aoictl create SPACE";
     case LIBAOI_UNKNOWN_ENTITY: return "; an entity goes with the connection that added it: see aoictl --help about --hold";
@@ -131,7 +132,7 @@ const char *aoictl_advice(int code)
 
 int aoictl_call_failed(const struct aoictl *ctl)
 {
-    return aoictl_failed(ctl, "%s%s", libaoi_error(ctl->c), aoictl_advice(libaoi_refused_code(ctl->c)));
+    return aoictl_failed(ctl, "%s%s", libaoi_error(ctl->c), aoictl_advice(libaoi_refused_code(ctl->c), libaoi_error(ctl->c)));
 }
 
 static void on_ack(void *ctx, const struct libaoi_ack *ack)
@@ -143,7 +144,7 @@ static void on_ack(void *ctx, const struct libaoi_ack *ack)
     }
     for (size_t i = 0; i < ack->n; i++) {
         const struct libaoi_refusal *r = &ack->refusals[i];
-        aoictl_failed(ctl, "%s (%" PRIu64 "): %s%s", libaoi_code_name(r->code), r->id, r->text, ctl->plain ? "" : aoictl_advice(r->code));
+        aoictl_failed(ctl, "%s (%" PRIu64 "): %s%s", libaoi_code_name(r->code), r->id, r->text, ctl->plain ? "" : aoictl_advice(r->code, r->text));
     }
     ctl->refused += ack->refused;
 }

@@ -49,8 +49,8 @@ int aoictl_settle(struct aoictl *ctl);
 int aoictl_call_failed(const struct aoictl *ctl);
 /* Handles what comes for so long, or until a signal. seconds < 0: until a signal. */
 int aoictl_linger(struct aoictl *ctl, double seconds);
-/* What a person can do about a refusal: "; ...", or "". */
-const char *aoictl_advice(int code);
+/* What a person can do about a refusal, of which the daemon said this: "; ...", or "". */
+const char *aoictl_advice(int code, const char *text);
 /* The delta handler of the connection. */
 void aoictl_on_delta(void *ctx, const struct libaoi_delta *delta);
 /* Notices for whoever owns things: printed, one a line. */

@@ -17,6 +17,7 @@
 struct aoictl_tally {
     uint64_t refused, by_code[CODES]; /* an entity counts once: what is refused later about it follows from that */
     uint64_t followed, unlisted;      /* those; and those of which an ack had no room to say more */
+    char said[200];                   /* of the last one */
     struct idmap seen;
 };
 
@@ -30,6 +31,7 @@ void aoictl_tally(struct aoictl_tally *t, const struct aoictl *ctl, const struct
         t->followed += known;
         if (known) continue;
         t->by_code[r->code > 0 && r->code < CODES ? r->code : 0]++;
+        snprintf(t->said, sizeof t->said, "%s", r->text);
         if (t->refused++ < EXAMPLES) aoictl_failed(ctl, "%s (%" PRIu64 "): %s", libaoi_code_name(r->code), r->id, r->text);
     }
 }
@@ -49,7 +51,7 @@ static int report_refusals(const struct aoictl *ctl, const struct aoictl_tally *
     fprintf(stderr, " and %" PRIu64 " later commands about the same entities\n", t->followed + t->unlisted);
     bool taken = most == LIBAOI_DUPLICATE_ENTITY;
     return aoictl_failed(ctl, "the replay was not whole%s",
-                         taken ? "; others have these ids there: --space takes another space" : aoictl_advice(most));
+                         taken ? "; others have these ids there: --space takes another space" : aoictl_advice(most, t->said));
 }
 
 struct replay {

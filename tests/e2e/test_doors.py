@@ -422,13 +422,13 @@ def aoictl(*args, token=""):
 @test
 def aoictl_has_a_token_and_a_unix_socket():
     with Files(tokens=TOKENS) as f, Daemon(tokens_file=f["tokens"], unix_socket=f["socket"]) as d:
-        for address in ("127.0.0.1:%d" % d.port, f["socket"]):
+        for address in ("127.0.0.1:%d" % d.port, f["socket"], "unix:" + f["socket"], os.path.relpath(f["socket"])):
             assert aoictl("--address", address, "ping", token=READER)[0] == 0
             for token, why in (("", "has no token"), ("guess", "none of this daemon's tokens_file")):
                 status, text = aoictl("--address", address, "ping", token=token)
                 assert status == 1 and why in text, text
         status, text = aoictl("--address", f["socket"], "create", "1", token=READER)
-        assert status == 1 and "needs a token of a writer" in text, text
+        assert status == 1 and "needs a token of a writer" in text and "AOI_TOKEN" in text and "--hold" not in text, text
         status, text = aoictl("--address", f["nothing"], "ping")
         assert status == 1 and "unix_socket=" in text, text
 

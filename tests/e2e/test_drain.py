@@ -1,11 +1,14 @@
 """test_drain.py: SIGTERM: what is pending is told, everybody is told that the daemon drains, and it ends in time."""
+import os
 import signal
+import subprocess
 import time
 
 import aoiclient as aoi
 from aoiclient import Closed, Connection, pb
 from bystander import S, fill_up, kind
-from harness import Daemon, main, test
+from harness import AOID, Daemon, main, test
+
 
 @test
 def pending_changes_are_told_before_the_daemon_ends():
@@ -76,6 +79,21 @@ def nobody_new_is_accepted_and_a_second_signal_ends_it_at_once():
             time.sleep(0.01)
         d.process.wait()
         d.process.returncode = 0  # how is not said; that it ends is
+
+
+@test
+def aoictl_says_why_its_connection_ended():
+    with Daemon() as d:
+        aoictl = subprocess.Popen([os.path.join(os.path.dirname(AOID), "aoictl"), "--address", "127.0.0.1:%d" % d.port, "-"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        aoictl.stdin.write("ping\n")
+        aoictl.stdin.flush()
+        assert "pong" in aoictl.stdout.readline()
+        d.signal()
+        said = aoictl.stdout.read()
+        assert aoictl.wait(60) == 1 and "DRAINING: it was told to end; the daemon is about to exit, try again when it runs again" in said, said
+        aoictl.stdin.close()
+        d.wait()
 
 
 if __name__ == "__main__":
