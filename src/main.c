@@ -89,6 +89,7 @@ static int run(struct daemon *d)
     char err[CONFIG_ERROR_MAX], quoted[CONFIG_ERROR_MAX * 2];
     int status = 0;
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow any more is one that cannot be written */
     CHECK(uv_loop_init(&d->loop) == 0);
     start_signal(d, &d->term, on_signal, SIGTERM);
     start_signal(d, &d->interrupt, on_signal, SIGINT);

@@ -30,7 +30,7 @@ void record_write(struct record *record)
         ssize_t wrote = write(record->fd, buf_data(&record->out), buf_len(&record->out));
         if (wrote < 0 && errno == EINTR) continue;
         if (wrote < 0) {
-            log_error("record", "file=%s error=%s why=\"nothing more is recorded; the daemon goes on\"", record->path, strerror(errno));
+            log_error("record", "file=%s error=\"%s\" why=\"nothing more is recorded; the daemon goes on\"", record->path, strerror(errno));
             close(record->fd);
             record->fd = -1;
             buf_clear(&record->out);

@@ -239,7 +239,8 @@ static int make_world(struct server *server, char *err)
 {
     const struct aoi_limits limits = config_limits(server->config);
     const struct aoi_sink sink = deliver_sink(&server->deliver);
-    int status = snapshot_load(server->config, &server->sessions, &sink, &server->world, err);
+    int status = hold_take(&server->hold, server->config, err);
+    if (status == 0) status = snapshot_load(server->config, &server->sessions, &sink, &server->world, err);
     if (server->world == NULL) server->world = aoi_world_new(&limits, &sink);
     server->sessions.world = server->world;
     return status;
@@ -280,7 +281,7 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
     dispatch_init(&server->dispatch);
     init_handles(server);
     snapshot_init(&server->snapshot, loop, config, &server->sessions, &server->dispatch);
-    return status != 0 || doors_load(&server->doors, config, err) != 0 || make_spaces(server, err) != 0 || start_recording(server, err) != 0 ? -1 : 0;
+    return status != 0 || doors_load(&server->doors, config, err) != 0 || make_spaces(server, err) != 0 ? -1 : 0;
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -302,6 +303,8 @@ int server_listen(struct server *server, const struct activation *passed, int *p
         status = listener_tcp(&server->listeners[0], server->loop, config, passed->tcp, on_connection, port, err);
     if (status == 0 && (config->unix_socket[0] != '\0' || passed->local >= 0))
         status = listener_unix(&server->listeners[1], server->loop, config, passed->local, on_connection, err);
+    if (status == 0)
+        status = start_recording(server, err); /* not before: a start that fails must not put another recording in the place of the old one */
     server->listening = status == 0;
     if (status == 0) go_on(server);
     return status;
@@ -401,6 +404,7 @@ void server_clear(struct server *server)
     deliver_clear(&server->deliver);
     sessions_clear(&server->sessions);
     record_free(server->record);
+    hold_release(&server->hold);
     doors_clear(&server->doors);
     array_clear(&server->conns);
     array_clear(&server->light);

@@ -10,6 +10,7 @@
 #include "server/dispatch.h"
 #include "server/doors.h"
 #include "server/flusher.h"
+#include "server/hold.h"
 #include "server/listener.h"
 #include "server/metrics.h"
 #include "server/record.h"
@@ -42,6 +43,7 @@ struct server {
     struct aoi_world *world;
     struct flusher flusher;
     struct flushwatch flushwatch;
+    struct hold hold;
     struct record *record; /* NULL: nothing is recorded */
     struct dispatch dispatch;
     struct snapshot snapshot;

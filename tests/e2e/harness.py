@@ -75,8 +75,9 @@ def refused_start(*args, status=1):
 class Daemon:
     """with Daemon(out_soft_bytes=65536) as d: ... d.port ... Ends it by SIGTERM and looks at how it ended."""
 
-    def __init__(self, config=None, nofile=None, memory=None, **options):
+    def __init__(self, config=None, nofile=None, memory=None, file_bytes=None, **options):
         self.nofile = nofile  # limit of open files
+        self.file_bytes = file_bytes  # limit of a file's length: a write that would pass it fails
         self.memory = memory  # limit of its address space, in bytes
         self.dir = tempfile.TemporaryDirectory(prefix="aoid-e2e-")
         self.config_file = os.path.join(self.dir.name, "aoid.conf")
@@ -93,7 +94,7 @@ class Daemon:
             args += ["--set", "%s=%s" % (name, value)]
         self.errors = open(os.path.join(self.dir.name, "stderr"), "w+b")
         self.process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=self.errors, stderr=self.errors,
-                                        preexec_fn=self.limit if self.nofile or self.memory else None)
+                                        preexec_fn=self.limit if self.nofile or self.memory or self.file_bytes else None)
         until = time.monotonic() + 60
         while not self.port:
             if self.process.poll() is not None:
@@ -120,7 +121,7 @@ class Daemon:
             self.dir.cleanup()
 
     def limit(self):
-        for what, limit in ((resource.RLIMIT_NOFILE, self.nofile), (resource.RLIMIT_AS, self.memory)):
+        for what, limit in ((resource.RLIMIT_NOFILE, self.nofile), (resource.RLIMIT_AS, self.memory), (resource.RLIMIT_FSIZE, self.file_bytes)):
             if limit:
                 resource.setrlimit(what, (limit, limit))
 

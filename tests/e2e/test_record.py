@@ -199,7 +199,7 @@ def an_old_recording_is_kept_under_another_name_and_a_path_that_cannot_be_is_ref
             with Daemon(record=path) as d, Connection(d.port) as c:
                 c.ok(S, aoi.create_space())
         assert replayed(path)[0] == replayed(path + ".old")[0] == 0
-        assert "record = /no/such/dir/file: cannot be written" in refused_start("--set", "record=/no/such/dir/file")
+        assert "record = /no/such/dir/file: /no/such/dir/file.lock cannot be written" in refused_start("--set", "record=/no/such/dir/file")
 
 
 @test
@@ -212,6 +212,18 @@ def a_crash_leaves_what_led_to_it():
             d.kill()
         status, counts, _, text = replayed(path)
         assert status == 0 and counts["enters"] == 1, (counts, text)
+
+
+@test
+def a_recording_that_may_not_grow_ends_and_the_daemon_goes_on():
+    with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
+        path = os.path.join(dir, "recording")
+        with Daemon(record=path, file_bytes=100000) as d, Connection(d.port) as c:
+            c.ok(S, aoi.create_space(flush_ms=0), *[aoi.add(id, 0, 0, payload=bytes(1000)) for id in range(1, 200)])
+            c.ok(S, aoi.flush())
+            assert 'error="File too large" why="nothing more is recorded; the daemon goes on"' in d.log(), d.tail()
+        status, _, _, text = replayed(path)
+        assert status == 1 and "is cut off within an entry" in text, text
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ class Folder:
         return Daemon(config, **{"max_lease_ms": 300000, "snapshot": self.file, **options})
 
     def names(self):
-        return sorted(os.listdir(self.dir.name))
+        """But for the lock of who writes there now, or did when it was killed."""
+        return sorted(name for name in os.listdir(self.dir.name) if not name.endswith(".lock"))
 
     def bytes(self):
         with open(self.file, "rb") as f:
@@ -292,6 +293,62 @@ def a_snapshot_that_cannot_be_written_is_said_at_the_start_and_while_it_runs():
             assert "what this daemon held is lost" in d.log() and "event=exit status=1" in d.log()
         assert "into which file" in refused_start("--set", "snapshot_s=1", status=2)
         assert "one of them must go" in refused_start("--set", "snapshot=" + folder.file, "--set", "record=" + folder.file + ".aoir", status=2)
+
+
+@test
+def a_file_that_may_not_grow_ends_neither_the_daemon_nor_the_snapshot_before():
+    with Folder() as folder:
+        with folder.daemon() as d, Connection(d.port, lease_ms=60000) as c:
+            c.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0))
+            drained(d, c)
+        before = folder.bytes()
+        with folder.daemon(snapshot_s=1, file_bytes=100000) as d, Connection(d.port, resume=c) as c:
+            c.ok(S, *[aoi.add(id, 0, 0, payload=bytes(1000)) for id in range(2, 200)])
+            eventually(lambda: c.ping() or 'result=failed error="File too large"' in d.log(), "the child's failure")
+            d.signal()
+            c.frames_until_closed()
+            assert d.process.wait(60) == 1, d.tail()
+            d.process.returncode = 0  # that was looked at
+            assert "what this daemon held is lost" in d.log()
+        assert folder.bytes() == before and folder.names() == ["snapshot"]
+
+
+@test
+def what_is_no_regular_file_is_left_as_it_is_and_ends_the_start():
+    for option in ("snapshot", "record"):
+        with Folder() as folder:
+            kinds = {"pipe": os.mkfifo, "folder": os.mkdir, "device": lambda path: os.symlink("/dev/null", path)}
+            for kind, make in kinds.items():
+                path = os.path.join(folder.dir.name, kind)
+                make(path)
+                assert "%s: is not a regular file" % path in refused_start("--set", "%s=%s" % (option, path))
+            assert folder.names() == sorted(kinds)
+
+
+@test
+def a_file_is_one_daemon_s_until_it_ends_however_that_be():
+    with Folder() as folder:
+        for option in ("snapshot", "record"):
+            path = os.path.join(folder.dir.name, option)
+            for crash in (True, False):
+                with Daemon(**{option: path}) as d, Connection(d.port) as c:
+                    c.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0))
+                    names = folder.names()
+                    assert "another aoid has this file" in refused_start("--set", "%s=%s" % (option, path))
+                    assert folder.names() == names
+                    if crash:
+                        d.kill()
+        assert not [name for name in os.listdir(folder.dir.name) if name.endswith(".lock")], "it goes when its daemon ends well"
+
+
+@test
+def a_start_that_fails_leaves_the_last_recording_where_it_is():
+    with Folder() as folder, Daemon() as other:
+        path = os.path.join(folder.dir.name, "recording")
+        with Daemon(record=path):
+            pass
+        refused_start("--set", "record=" + path, "--set", "listen=127.0.0.1:%d" % other.port)
+        assert folder.names() == ["recording"]
 
 
 def stopped_child(d):
