@@ -261,8 +261,8 @@ static bool few_blocks(const struct aoi__blocks *dir, const int32_t lo[3], const
 {
     if (dir->region.n == dir->free_regions.n) return false; /* there is nothing to be found */
     double blocks = dir->block.n - dir->free_blocks.n, regions = dir->region.n - dir->free_regions.n;
-    double regions_in_box = fmin((double)count_in(lo, hi, dir->shift + REGION_SHIFT), regions);
-    return (double)count_in(lo, hi, dir->shift) <= regions_in_box * (1 + blocks / regions);
+    double in_box = (double)count_in(lo, hi, dir->shift + REGION_SHIFT), least = in_box < regions ? in_box : regions;
+    return (double)count_in(lo, hi, dir->shift) <= least * (1 + blocks / regions);
 }
 
 void aoi__blocks_in(const struct aoi__blocks *dir, const int32_t lo[3], const int32_t hi[3], aoi__slots *out)

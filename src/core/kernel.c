@@ -62,21 +62,6 @@ static void plain_box_rows(const struct aoi__sieve *s, const uint64_t *told, uin
     }
 }
 
-static bool plain_found(const struct aoi__sieve *s, const uint64_t *want, uint64_t *inside, struct aoi_rows *rows)
-{
-    uint32_t mixed = 0;
-    for (uint32_t i = 0; i < s->n; i++) {
-        const struct aoi__page *page = &s->pool[s->page[i]];
-        mixed |= page->any ^ page->all;
-        inside[i] = plain_inside(s, page) & (want != NULL ? want[i] : UINT64_MAX);
-        for (uint64_t m = inside[i]; m != 0; m &= m - 1) {
-            rows->layers[rows->n] = page->any;
-            put_row(s, page, (uint32_t)__builtin_ctzll(m), rows);
-        }
-    }
-    return mixed == 0;
-}
-
 static double distance2(const struct aoi__sieve *s, const struct aoi__page *page, uint32_t k)
 {
     double dx = (double)page->x[k] - s->center[0], dy = (double)page->x[page->cap + k] - s->center[1], d = dx * dx + dy * dy;
@@ -140,13 +125,8 @@ static uint64_t plain_touch(const struct aoi__sieve *s, const struct aoi__boxes 
     return touch;
 }
 
-const struct aoi__kernels aoi__kernels_plain = {.box = plain_box,
-                                                .box_rows = plain_box_rows,
-                                                .sphere = plain_sphere,
-                                                .tiers = plain_tiers,
-                                                .touch = plain_touch,
-                                                .found = plain_found,
-                                                .rows = plain_rows};
+const struct aoi__kernels aoi__kernels_plain = {
+    .box = plain_box, .box_rows = plain_box_rows, .sphere = plain_sphere, .tiers = plain_tiers, .touch = plain_touch, .rows = plain_rows};
 
 /* ------------------------------------------------------------------------------------------------------------- AVX2 */
 
@@ -275,37 +255,6 @@ TARGET static void avx2_box_rows(const struct aoi__sieve *s, const uint64_t *tol
         avx2_pages(s, told, inside, rows, true, true);
     else
         avx2_pages(s, told, inside, rows, false, s->extra);
-}
-
-TARGET INLINE bool found_pages(const struct aoi__sieve *sieve, const uint64_t *want, uint64_t *inside, struct aoi_rows *out, bool flat, bool extra)
-{
-    const struct aoi__sieve s = *sieve;
-    const struct aoi_rows rows = *out;
-    const struct wide_box box = wide_box_of(&s);
-    uint32_t mixed = 0;
-    size_t n = rows.n;
-    for (uint32_t i = 0; i < s.n; i++) {
-        const struct aoi__page *page = &s.pool[s.page[i]];
-        const struct columns c = columns_of(page, flat);
-        mixed |= page->any ^ page->all;
-        const __m256i layers = _mm256_set1_epi32((int)page->any);
-        uint64_t in = 0, wanted = want != NULL ? want[i] : UINT64_MAX;
-        for (uint32_t k = 0, end = page->n; k < end; k += 8) {
-            uint32_t m = in_box(&c, k, &box, flat) & (uint32_t)(wanted >> k);
-            in |= (uint64_t)m << k;
-            _mm256_storeu_si256((__m256i *)(void *)(rows.layers + n), layers);
-            n = put_rows(&c, k, m, &rows, n, flat, extra);
-        }
-        inside[i] = in;
-    }
-    out->n = n;
-    return mixed == 0;
-}
-
-TARGET static bool avx2_found(const struct aoi__sieve *s, const uint64_t *want, uint64_t *inside, struct aoi_rows *rows)
-{
-    if (s->dims == 2 && !s->extra) return found_pages(s, want, inside, rows, true, false);
-    return found_pages(s, want, inside, rows, s->dims == 2, s->extra);
 }
 
 TARGET INLINE void rows_of(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *out, bool flat, bool extra)
@@ -444,13 +393,8 @@ TARGET static uint64_t avx2_touch(const struct aoi__sieve *s, const struct aoi__
     return touch;
 }
 
-static const struct aoi__kernels avx2 = {.box = avx2_box,
-                                         .box_rows = avx2_box_rows,
-                                         .sphere = avx2_sphere,
-                                         .tiers = avx2_tiers,
-                                         .touch = avx2_touch,
-                                         .found = avx2_found,
-                                         .rows = avx2_rows};
+static const struct aoi__kernels avx2 = {
+    .box = avx2_box, .box_rows = avx2_box_rows, .sphere = avx2_sphere, .tiers = avx2_tiers, .touch = avx2_touch, .rows = avx2_rows};
 #endif
 
 const struct aoi__kernels *aoi__kernels_pick(void)

@@ -68,8 +68,6 @@ struct aoi__kernels {
                   struct aoi_rows *rows);
     /* Which of the boxes have a point in common with that of the sieve. */
     uint64_t (*touch)(const struct aoi__sieve *s, const struct aoi__boxes *boxes);
-    /* Which of those that want holds (NULL: of all) lie in the box, and their rows, with layers, those of all in the page. False: where not all have the same, these are wrong. */
-    bool (*found)(const struct aoi__sieve *s, const uint64_t *want, uint64_t *inside, struct aoi_rows *rows);
     /* The rows of those that `want` holds. */
     void (*rows)(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *rows);
 };
