@@ -100,6 +100,10 @@ static bool join(struct dispatch *dispatch, struct session *session, const struc
         session_refuse(sessions, session, frame->seq, CODEC_UNAUTHENTICATED, "this is not the resume_token of that session", CLOSE_RESUME_TOKEN);
         return true;
     }
+    if (resumed && !sessions_may_resume(standing, &session->token)) {
+        session_refuse(sessions, session, frame->seq, CODEC_UNAUTHENTICATED, "that session belongs to a token of another name", CLOSE_RESUME_TOKEN);
+        return true;
+    }
     if (resumed && standing->session != NULL) {
         session_close(sessions, standing->session, CLOSE_RESUMED);
         return false;

@@ -28,7 +28,7 @@ enum close_reason {
     CLOSE_OUT_HARD,      /* too many unsent bytes */
     CLOSE_REFUSED,       /* too many connections */
     CLOSE_SESSIONS,      /* too many sessions */
-    CLOSE_RESUME_TOKEN,  /* Hello knows the session, but not its resume_token */
+    CLOSE_RESUME_TOKEN,  /* Hello knows the session, but not its resume_token, or its token has another name */
     CLOSE_RESUMED,       /* its session goes on with another connection */
     CLOSE_DRAIN,         /* the daemon ends */
     CLOSE_REASONS

@@ -246,12 +246,27 @@ static int make_world(struct server *server, char *err)
     return status;
 }
 
+/* Nobody could resume these any more: they do not wait for their leases to end. */
+static void end_withdrawn(struct server *server)
+{
+    const struct sessions *sessions = &server->sessions;
+    for (uint32_t i = 0; i < sessions->by_owner.n; i++) {
+        struct standing *standing = sessions->by_owner.at[i];
+        if (standing == NULL || tokens_know(&server->doors.tokens, standing->token_name)) continue;
+        log_info("withdrawn", "session=%llu token=%s why=\"no token of this name is left: the session ends, with what it owns\"",
+                 (unsigned long long)standing->id, standing->token_name);
+        standing->lease_ms = 0; /* it ends with its connection */
+        if (standing->session == NULL) server_end_session(server, standing);
+    }
+}
+
 /* What came back from a snapshot goes on: spaces are flushed, leases run. */
 static void go_on(struct server *server)
 {
     uint64_t id = 0;
     for (struct aoi_space *space; (space = aoi_space_next(server->world, id)) != NULL; id = aoi_space_id(space))
         flusher_rearm(&server->flusher, space);
+    end_withdrawn(server);
     if (server->sessions.away_n > 0) server_start_tick(server);
     snapshot_begin(&server->snapshot);
 }
@@ -320,6 +335,7 @@ void server_set_doors(struct server *server, struct doors *fresh)
         if (session->state != SESSION_READY || tokens_hold(&server->doors.tokens, &session->token)) continue;
         session_refuse(&server->sessions, session, 0, CODEC_UNAUTHENTICATED, "the token of this session was withdrawn", CLOSE_TOKEN);
     }
+    end_withdrawn(server);
     server_settle(server);
 }
 

@@ -2,6 +2,7 @@
 #include "server/sessions.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -56,6 +57,7 @@ static void attach(struct standing *standing, struct session *session)
     session->id = standing->id;
     session->owner = standing->owner;
     session->resent_until = standing->last_seq;
+    snprintf(standing->token_name, sizeof standing->token_name, "%s", session->token.name);
     session->state = SESSION_READY;
 }
 
@@ -125,6 +127,11 @@ bool sessions_token_is(const struct standing *standing, const uint8_t *token, si
     uint8_t differs = len != RESUME_TOKEN_BYTES;
     for (size_t i = 0; i < RESUME_TOKEN_BYTES; i++) differs |= standing->resume_token[i] ^ (i < len ? token[i] : 0);
     return differs == 0;
+}
+
+bool sessions_may_resume(const struct standing *standing, const struct token *token)
+{
+    return standing->token_name[0] == '\0' || token->name[0] == '\0' || strcmp(standing->token_name, token->name) == 0;
 }
 
 void sessions_leave(struct sessions *sessions, struct standing *standing, uint64_t lease_end_ms)

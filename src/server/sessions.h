@@ -17,6 +17,7 @@ struct standing {
     uint32_t lease_ms;
     uint64_t lease_end_ms; /* by the server's clock; where session is NULL */
     uint8_t resume_token[RESUME_TOKEN_BYTES];
+    char token_name[TOKEN_NAME_MAX + 1]; /* of the token that its last connection came in with; "": it had none */
 
     struct notices notices; /* sent by deliver.c. While any wait its players get no other delta */
     bool owes;              /* in deliver->owing: has come since deliver_waiting() */
@@ -52,6 +53,8 @@ struct standing *sessions_restore(struct sessions *sessions, aoi_owner owner, ui
                                   const uint8_t resume_token[RESUME_TOKEN_BYTES]);
 /* Takes as long for a wrong token as for the right one. */
 bool sessions_token_is(const struct standing *standing, const uint8_t *token, size_t len);
+/* Whether who came in with this token may go on with the session: the name must be the same, where both have one. */
+bool sessions_may_resume(const struct standing *standing, const struct token *token);
 
 #define LEASE_FROZEN UINT64_MAX
 /* The connection lets go of the session, which waits for another one until lease_end_ms; LEASE_FROZEN: the daemon ends, and nothing changes for anybody. */

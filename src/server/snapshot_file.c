@@ -12,8 +12,8 @@
 #include "server/flusher.h"
 
 #define WRITE_BYTES ((size_t)256 * 1024)
-#define SECTION_HEAD 20 /* number, length, checksum */
-#define SESSION_BYTES 56
+#define SECTION_HEAD 20  /* number, length, checksum */
+#define SESSION_BYTES 56 /* and from version 2 on a name of a token, with its length in a byte */
 #define CLOSED_BYTES 48
 #define LOST_BYTES 17
 #define OWNERS_MOST (1u << 21) /* twice what max_sessions may be: by their numbers stand arrays */
@@ -109,6 +109,8 @@ static void put_sessions(struct writer *w, const struct sessions *sessions)
         bytes_put(&out, standing->last_seq, 8);
         bytes_put(&out, standing->lease_ms, 4);
         buf_append(&out, standing->resume_token, RESUME_TOKEN_BYTES);
+        bytes_put(&out, strlen(standing->token_name), 1);
+        buf_append(&out, standing->token_name, strlen(standing->token_name));
         put_notices(&out, &standing->notices);
         put(w, buf_data(&out), buf_len(&out));
         buf_consume(&out, buf_len(&out));
@@ -202,24 +204,36 @@ static void take_notices(struct bytes_in *in, struct notices *notices)
     notices->lost_sent = lost_sent;
 }
 
-static void take_session(struct bytes_in *in, struct sessions *sessions)
+/* Letters and what else tokens_load() lets a name be of. */
+static void take_name(struct bytes_in *in, char name[TOKEN_NAME_MAX + 1])
 {
+    size_t len = (size_t)bytes_take(in, 1);
+    const uint8_t *at = bytes_take_raw(in, len);
+    if (len > TOKEN_NAME_MAX || (at != NULL && memchr(at, 0, len) != NULL)) bytes_fail(in, "a token's name is none");
+    if (in->fault == NULL && len > 0) memcpy(name, at, len);
+}
+
+static void take_session(struct bytes_in *in, uint32_t version, struct sessions *sessions)
+{
+    char name[TOKEN_NAME_MAX + 1] = "";
     uint64_t owner = bytes_take(in, 4), id = bytes_take(in, 8), last_seq = bytes_take(in, 8);
     uint32_t lease_ms = (uint32_t)bytes_take(in, 4);
     const uint8_t *token = bytes_take_raw(in, RESUME_TOKEN_BYTES);
+    if (version >= 2) take_name(in, name);
     if (owner <= sessions->by_owner.n || owner > OWNERS_MOST) bytes_fail(in, "its sessions do not ascend by owner");
     if (id == 0 || id > sessions->last_id || sessions_of_id(sessions, id) != NULL)
         bytes_fail(in, "two sessions have the same id, or one is of the future");
     if (in->fault != NULL) return;
     struct standing *standing = sessions_restore(sessions, (aoi_owner)owner, id, lease_ms, token);
     standing->last_seq = last_seq;
+    memcpy(standing->token_name, name, sizeof name);
     take_notices(in, &standing->notices);
 }
 
-static void take_sessions(struct bytes_in *in, struct sessions *sessions)
+static void take_sessions(struct bytes_in *in, uint32_t version, struct sessions *sessions)
 {
     uint32_t n = bytes_take_count(in, SESSION_BYTES);
-    for (uint32_t i = 0; i < n && in->fault == NULL; i++) take_session(in, sessions);
+    for (uint32_t i = 0; i < n && in->fault == NULL; i++) take_session(in, version, sessions);
     if (in->left > 0) bytes_fail(in, "there are bytes behind the last session");
 }
 
@@ -256,15 +270,16 @@ static struct aoi_world *take_world(const struct bytes_in *in, struct snapshot_l
     return aoi_world_load(how->limits, how->sink, &load, why);
 }
 
-/* The sections' bytes, of which all are as they were written. False, with file->fault. */
-static bool take_file(struct bytes_in *file, struct bytes_in section[SECTIONS + 1])
+/* The sections' bytes, of which all are as they were written, and their version. False, with file->fault. */
+static bool take_file(struct bytes_in *file, struct bytes_in section[SECTIONS + 1], uint32_t *version)
 {
     const uint8_t *begin = bytes_take_raw(file, sizeof magic);
     if (begin == NULL || memcmp(begin, magic, sizeof magic) != 0) {
         file->fault = "it is no snapshot of aoid";
         return false;
     }
-    if (bytes_take(file, 4) != SNAPSHOT_FILE_VERSION) bytes_fail(file, "it is of another version of aoid");
+    *version = (uint32_t)bytes_take(file, 4);
+    if (*version < 1 || *version > SNAPSHOT_FILE_VERSION) bytes_fail(file, "it is of another version of aoid");
     for (enum section i = SECTION_DAEMON; i <= SECTIONS; i++) section[i] = take_section(file, i);
     if (file->left > 0) bytes_fail(file, "there are bytes behind its end");
     return file->fault == NULL;
@@ -274,7 +289,8 @@ struct aoi_world *snapshot_file_read(const void *bytes, size_t len, struct sessi
                                      char why[SNAPSHOT_FILE_WHY])
 {
     struct bytes_in file = {.at = bytes, .left = len}, section[SECTIONS + 1];
-    if (!take_file(&file, section)) {
+    uint32_t version;
+    if (!take_file(&file, section, &version)) {
         snprintf(why, SNAPSHOT_FILE_WHY, "%s", file.fault);
         return NULL;
     }
@@ -283,7 +299,7 @@ struct aoi_world *snapshot_file_read(const void *bytes, size_t len, struct sessi
     how->saved_us = bytes_take(&section[SECTION_DAEMON], 8);
     sessions->last_id = bytes_take(&section[SECTION_DAEMON], 8);
     if (section[SECTION_DAEMON].left > 0) bytes_fail(&section[SECTION_DAEMON], "its first section is too long");
-    take_sessions(&section[SECTION_SESSIONS], sessions);
+    take_sessions(&section[SECTION_SESSIONS], version, sessions);
     const char *fault = section[SECTION_DAEMON].fault != NULL ? section[SECTION_DAEMON].fault : section[SECTION_SESSIONS].fault;
     struct aoi_world *world = NULL;
     if (fault != NULL)

@@ -51,6 +51,13 @@ bool tokens_hold(const struct tokens *tokens, const struct token *token)
     return tokens->list.n == 0 && token->name[0] == '\0';
 }
 
+bool tokens_know(const struct tokens *tokens, const char *name)
+{
+    bool known = tokens->list.n == 0 || name[0] == '\0';
+    for (uint32_t i = 0; i < tokens->list.n && !known; i++) known = strcmp(tokens->list.at[i].name, name) == 0;
+    return known;
+}
+
 bool tokens_same(const struct tokens *a, const struct tokens *b)
 {
     bool same = a->list.n == b->list.n; /* and no secret is there twice */

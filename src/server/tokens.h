@@ -41,6 +41,8 @@ void tokens_clear(struct tokens *tokens);
 const struct token *tokens_find(const struct tokens *tokens, const char *secret);
 /* Whether a token that somebody came in with still stands here, with the same secret and role; where there are no tokens, that of nobody does. */
 bool tokens_hold(const struct tokens *tokens, const struct token *token);
+/* Whether who came in with a token of this name ("": with none) could still come in. */
+bool tokens_know(const struct tokens *tokens, const char *name);
 bool tokens_same(const struct tokens *a, const struct tokens *b); /* in whatever order */
 
 #endif

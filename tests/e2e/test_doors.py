@@ -41,6 +41,13 @@ class Files:
         os.chmod(self[name], mode)
 
 
+BOX = pb.AabbQuery(box=pb.Bounds(min_x=-9, min_y=-9, max_x=9, max_y=9))
+
+
+def box(c):
+    return c.query(S, aabb=BOX)
+
+
 def denied(port, token):
     """Hello with this token must be answered by UNAUTHENTICATED and the end. Returns how long that took."""
     began = time.monotonic()
@@ -99,7 +106,7 @@ def roles_decide_what_a_session_may_do():
         zone.ok(S, aoi.flush())
         map_.ping()
         assert sorted(map_.views[S, 7].entities) == [2]
-        assert len(map_.query(S, aabb=pb.AabbQuery(box=pb.Bounds(min_x=-9, min_y=-9, max_x=9, max_y=9))).ids) == 2
+        assert len(box(map_).ids) == 2
         for c in (map_, other):
             assert c.batch(S, aoi.destroy_space()).errors[0].code == pb.CODE_NOT_OWNER
         ops.ok(S, aoi.destroy_space())
@@ -386,6 +393,48 @@ def a_secret_is_changed_in_two_steps_and_a_withdrawn_one_ends_its_sessions():
                 ended(c)
             fresh.ping()
             denied(d.port, WRITER)
+
+
+@test
+def only_a_token_of_the_same_name_resumes_a_session():
+    new, other = "9123456789abcdef0123456789abcdef", "8123456789abcdef0123456789abcdef"
+    tokens = TOKENS + "arena writer %s\n" % other
+    with Files(tokens=tokens) as f, Daemon(tokens_file=f["tokens"], max_lease_ms=300000) as d, Connection(d.port, token=READER) as map_:
+        old = Connection(d.port, token=WRITER, lease_ms=300000)
+        old.ok(S, aoi.create_space(flush_ms=20), aoi.add(1, 0, 0))
+        ask = pb.Hello(protocol_version=1, resume_session=old.welcome.session, resume_token=old.welcome.resume_token)
+        for token in (other, ADMIN, READER):  # who knows the resume_token, but is somebody else
+            ask.token = token
+            with Connection(d.port, hello=False) as c:
+                error = c.call(hello=ask).error
+                assert error.code == pb.CODE_UNAUTHENTICATED and "another name" in error.text, error
+                ended(c)
+        old.ping()  # whom that did not disturb
+        f.write("tokens", tokens.replace(WRITER, new))
+        assert "event=withdrawn" not in d.reload()
+        assert "withdrawn" in old.frames_until_closed()[-1].error.text
+        with Connection(d.port, token=new, resume=old) as fresh:
+            assert fresh.welcome.resumed
+            fresh.ok(S, aoi.move((1, 5, 5)))
+            assert len(box(map_).ids) == 1
+            f.write("tokens", TOKENS.replace("zone writer %s\n" % WRITER, ""))
+            assert "event=withdrawn session=%d token=zone" % fresh.welcome.session in d.reload(), d.tail()
+            assert "withdrawn" in fresh.frames_until_closed()[-1].error.text
+        error = map_.call(query=pb.Query(space=S, aabb=BOX)).error  # it was the session's, which has ended though its lease would run
+        assert error.code == pb.CODE_UNKNOWN_SPACE, error
+
+
+@test
+def a_session_that_waits_ends_when_its_token_is_withdrawn():
+    with Files(tokens=TOKENS) as f, Daemon(tokens_file=f["tokens"], max_lease_ms=300000) as d, Connection(d.port, token=READER) as map_:
+        with Connection(d.port, token=WRITER, lease_ms=300000) as zone:
+            zone.ok(S, aoi.create_space(flush_ms=20), aoi.add(1, 0, 0))
+            zone.reset()
+        eventually(lambda: "reason=io_error" in d.log(), "its connection is gone")
+        assert len(box(map_).ids) == 1
+        f.write("tokens", TOKENS.replace("zone", "arena"))
+        assert "event=withdrawn" in d.reload(), d.tail()
+        assert map_.call(query=pb.Query(space=S, aabb=BOX)).error.code == pb.CODE_UNKNOWN_SPACE
 
 
 @test

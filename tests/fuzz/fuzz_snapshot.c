@@ -1,6 +1,6 @@
 /* fuzz_snapshot.c: a snapshot's file: any bytes are refused, or make a sound world that is saved as the same bytes ever after.
  *
- * The first byte of an input says what the others are: a file, as they are; or the sections of the sessions (of the length in two bytes) and of the world, to which the rest of a
+ * The first byte of an input says what the others are: a file, as they are; or the sections of the sessions (of the length in two bytes) and of the world, of either version, to which the rest of a
  * file, with its checksums, is made here: chance would not find those.
  */
 #include <lzma.h>
@@ -30,12 +30,12 @@ static void put_section(struct buf *out, uint32_t number, const void *bytes, siz
     buf_append(out, bytes, len);
 }
 
-static void put_file(struct fuzz_input *in, struct buf *out)
+static void put_file(struct fuzz_input *in, uint32_t version, struct buf *out)
 {
     struct buf first = {0};
     size_t len = fuzz_length(in);
     buf_append(out, "aoidsnap", 8);
-    bytes_put(out, SNAPSHOT_FILE_VERSION, 4);
+    bytes_put(out, version, 4);
     bytes_put(&first, 1000000, 8); /* the time, and the last session's id */
     bytes_put(&first, UINT64_MAX, 8);
     put_section(out, 1, buf_data(&first), buf_len(&first));
@@ -81,10 +81,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sessions sessions = {.last_id = 1};
     struct snapshot_loading how = {.limits = &limits, .now_ms = 5000, .now_us = 1001000};
     struct buf file = {0};
-    if (fuzz_byte(&in) % 2 == 0)
+    uint8_t how_made = fuzz_byte(&in);
+    if (how_made % 2 == 0)
         buf_append(&file, in.left > 0 ? in.at : (const uint8_t *)"", in.left);
     else
-        put_file(&in, &file);
+        put_file(&in, 1 + how_made / 2 % SNAPSHOT_FILE_VERSION, &file);
     struct aoi_world *world = snapshot_file_read(buf_len(&file) > 0 ? buf_data(&file) : (const uint8_t *)"", buf_len(&file), &sessions, &how, why);
     CHECK((world == NULL) == (why[0] != '\0'));
     CHECK(world != NULL || (sessions.by_id.n == 0 && sessions.by_owner.n == 0 && sessions.away_n == 0));

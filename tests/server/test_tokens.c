@@ -102,6 +102,8 @@ static void a_token_holds_while_its_name_secret_and_role_stand(void **state)
     assert_false(tokens_hold(&after, &before.list.at[1])); /* another role */
     assert_false(tokens_hold(&after, &before.list.at[2])); /* another secret */
     const struct token nobody = {.role = ROLE_ADMIN};
+    assert_true(tokens_know(&after, "a") && tokens_know(&after, "") && tokens_know(&none, "zone"));
+    assert_false(tokens_know(&after, "zone"));
     assert_true(tokens_hold(&none, &nobody));
     assert_false(tokens_hold(&none, &before.list.at[0]));
     assert_false(tokens_hold(&after, &nobody));
