@@ -226,12 +226,11 @@ void aoi_world_on_change(struct aoi_world *world, void (*fn)(void *ctx, struct a
 /* An owner has gone: removes its entities, players (with a closed delta; pass tell = false where nobody is left to read it) and spaces; persistent
  * spaces stay and become the configuration's in all but name: owner 0, and an admin may destroy them. */
 void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell);
-/* For an owner with so much that its end would take long: removes at most so many of its players (without a delta) and entities. False: there is none left, and
- * aoi_owner_end() is quick. */
-bool aoi_owner_shed(struct aoi_world *world, aoi_owner owner, uint32_t most);
-/* Whether an owner may own something in the space, or the space itself; and the next such space, where *i is 0 at first. NULL: there is none left. */
+/* For an owner with so much that its end would take long: removes at most so many of its players (without a delta) and entities from one of the spaces it is in. Where none is left
+ * the owner leaves that space, as by aoi_owner_end(), and *left is its number, else 0. False: it is in no space any more, and aoi_owner_end() is quick. */
+bool aoi_owner_shed(struct aoi_world *world, aoi_owner owner, uint32_t most, uint64_t *left);
+/* Whether an owner may own something in the space, or the space itself. */
 bool aoi_owner_in(const struct aoi_space *space, aoi_owner owner);
-struct aoi_space *aoi_owner_next(const struct aoi_world *world, aoi_owner owner, uint32_t *i);
 /* An owner cannot be reached any more, but has not ended. While it is away its players are passed over by flushes, at no cost and without pending work, they observe nothing,
  * nobody is told of what is observed of its entities, and others may take what it owns. Back again, each of its players gets a full delta, and what is observed of its
  * entities is restated, what is not observed included. */

@@ -119,21 +119,21 @@ static void owner_end_space(struct aoi_world *world, struct aoi_space *space, ao
     if (!space->set.persistent) CHECK(aoi_space_destroy(world, 0, true, space->id) == AOI_OK);
 }
 
-struct aoi_space *aoi_owner_next(const struct aoi_world *world, aoi_owner owner, uint32_t *i)
+bool aoi_owner_shed(struct aoi_world *world, aoi_owner owner, uint32_t most, uint64_t *left)
 {
     uint32_t at = idmap_get(&world->presence_map, (uint64_t)owner + 1);
-    while (at != IDMAP_NONE && *i < world->presences.at[at].spaces.n) {
-        struct aoi_space *space = aoi_space_find(world, world->presences.at[at].spaces.at[(*i)++]);
-        if (space != NULL && aoi_owner_in(space, owner)) return space; /* not what has ended, nor what has its number since */
+    *left = 0;
+    if (at == IDMAP_NONE || world->presences.at[at].spaces.n == 0) return false;
+    struct aoi__presence *here = &world->presences.at[at];
+    uint64_t id = here->spaces.at[here->spaces.n - 1];
+    struct aoi_space *space = aoi_space_find(world, id);
+    if (space != NULL && aoi_owner_in(space, owner)) { /* else it has ended, or another has its number since */
+        if (aoi__space_owner_shed(space, owner, most) == most) return true;
+        owner_end_space(world, space, owner, false);
+        *left = id;
     }
-    return NULL;
-}
-
-bool aoi_owner_shed(struct aoi_world *world, aoi_owner owner, uint32_t most)
-{
-    struct aoi_space *space;
-    for (uint32_t i = 0; most > 0 && (space = aoi_owner_next(world, owner, &i)) != NULL;) most -= aoi__space_owner_shed(space, owner, most);
-    return most == 0;
+    here->spaces.n--;
+    return true;
 }
 
 void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell)
@@ -152,8 +152,11 @@ void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell)
 
 void aoi_owner_away(struct aoi_world *world, aoi_owner owner, bool away)
 {
-    struct aoi_space *space;
-    for (uint32_t i = 0; (space = aoi_owner_next(world, owner, &i)) != NULL;) aoi__space_owner_away(space, owner, away);
+    uint32_t at = idmap_get(&world->presence_map, (uint64_t)owner + 1);
+    for (uint32_t i = 0; at != IDMAP_NONE && i < world->presences.at[at].spaces.n; i++) {
+        struct aoi_space *space = aoi_space_find(world, world->presences.at[at].spaces.at[i]);
+        if (space != NULL) aoi__space_owner_away(space, owner, away);
+    }
 }
 
 void aoi_world_on_change(struct aoi_world *world, void (*fn)(void *ctx, struct aoi_space *space), void *ctx)

@@ -425,12 +425,6 @@ static void count_open(struct dispatch *d, uint64_t bytes)
         d->open_bytes = bytes;
 }
 
-static void pause_batch(struct batch *batch)
-{
-    batch->session->batch = batch;
-    if (batch->space != NULL) flusher_hold(batch->dispatch->flusher, batch->space, true);
-}
-
 bool dispatch_batch(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
 {
     struct batch batch = {.dispatch = dispatch,
@@ -452,7 +446,7 @@ bool dispatch_batch(struct dispatch *dispatch, struct session *session, const st
     swap_memory(open);
     count_open(dispatch, dispatch->open_bytes + arena_held(&open->arena));
     *array_add(&dispatch->open) = open;
-    pause_batch(open);
+    session->batch = open;
     return false;
 }
 
@@ -465,14 +459,14 @@ bool dispatch_go_on(struct dispatch *dispatch, struct batch *batch)
     if (done) end(batch);
     swap_memory(batch);
     if (!done) {
-        pause_batch(batch);
+        session->batch = batch;
         return false;
     }
     session_applied(session, batch->seq);
     session->batch_ended = true;
     for (uint32_t i = dispatch->open.n; i-- > 0;)
         if (dispatch->open.at[i] == batch) array_swap_remove(&dispatch->open, i);
-    if (batch->space != NULL) flusher_hold(dispatch->flusher, batch->space, false);
+    if (batch->space != NULL) flusher_release(dispatch->flusher, batch->space);
     dispatch->flusher->ended++; /* who waits for the space looks again */
     count_open(dispatch, dispatch->open_bytes - arena_held(&batch->arena));
     arena_clear(&batch->arena);

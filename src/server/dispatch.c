@@ -206,8 +206,17 @@ static const struct {
     [CODEC_BYE] = {take_bye, false},
 };
 
+static bool holds_flush(void *ctx, const struct aoi_space *space)
+{
+    const struct dispatch *dispatch = ctx;
+    uint64_t id = aoi_space_id(space);
+    return dispatch_batch_holds(dispatch, id) || dispatch_ending_holds(dispatch, id);
+}
+
 void dispatch_init(struct dispatch *dispatch)
 {
+    dispatch->flusher->held = holds_flush;
+    dispatch->flusher->held_ctx = dispatch;
     size_t cap = (size_t)dispatch->config->max_frame_bytes * ARENA_PER_BYTE + ARENA_BASE;
     arena_init(&dispatch->arena, cap < ARENA_MOST ? cap : ARENA_MOST);
 }

@@ -53,7 +53,7 @@ void dispatch_finish(struct dispatch *dispatch);
  * in the connection's next turn (DISPATCH_AGAIN; of a long batch a part may have been done), or when this space, which the frame is about, is not held any more. */
 uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, const void *bytes, size_t len);
 
-/* endings.c: a session ends. What it owned may go in slices, between which nobody comes near the spaces it was in, so that to everybody it goes at once. dispatch_end_some() goes on for a
+/* endings.c: a session ends. What it owned may go in slices, between which nobody comes near the spaces it is still in, so that in each of them it goes at once to everybody. dispatch_end_some() goes on for a
  * moment; true: there is more to do. */
 void dispatch_end(struct dispatch *dispatch, struct standing *standing);
 bool dispatch_end_some(struct dispatch *dispatch);

@@ -4,35 +4,23 @@
 #define SLICE_NS ((uint64_t)2 * 1000 * 1000)
 #define PIECE 256 /* removed between two looks at the clock */
 
-/* None of its spaces is flushed, or all may be again. */
-static void hold(struct dispatch *dispatch, aoi_owner owner, bool held)
-{
-    struct aoi_space *space;
-    for (uint32_t i = 0; (space = aoi_owner_next(dispatch->world, owner, &i)) != NULL;) flusher_hold(dispatch->flusher, space, held);
-}
-
-static void hold_all(struct dispatch *dispatch)
-{
-    for (uint32_t i = 0; i < dispatch->ending.n; i++) hold(dispatch, dispatch->ending.at[i], true);
-}
-
 /* False: it took too long. */
 static bool shed(struct dispatch *dispatch, aoi_owner owner, uint64_t until_ns)
 {
-    while (aoi_owner_shed(dispatch->world, owner, PIECE))
+    for (uint64_t left; aoi_owner_shed(dispatch->world, owner, PIECE, &left);) {
+        struct aoi_space *space = aoi_space_find(dispatch->world, left);
+        if (space != NULL) flusher_release(dispatch->flusher, space);
+        if (left != 0) dispatch->flusher->ended++; /* who waits for a space looks again */
         if (uv_hrtime() >= until_ns) return false;
-    hold(dispatch, owner, false);
+    }
     sessions_clean(dispatch->sessions, owner);
     deliver_waiting(dispatch->deliver);
-    dispatch->flusher->ended++; /* who waits for a space looks again */
     return true;
 }
 
 static void go_on(struct dispatch *dispatch, uint64_t until_ns)
 {
-    if (!shed(dispatch, dispatch->ending.at[0], until_ns)) return;
-    array_swap_remove(&dispatch->ending, 0);
-    hold_all(dispatch); /* others that end may be in the same spaces */
+    if (shed(dispatch, dispatch->ending.at[0], until_ns)) array_swap_remove(&dispatch->ending, 0);
 }
 
 void dispatch_end(struct dispatch *dispatch, struct standing *standing)
@@ -40,7 +28,6 @@ void dispatch_end(struct dispatch *dispatch, struct standing *standing)
     dispatch_finish(dispatch);
     aoi_owner owner = sessions_part(dispatch->sessions, standing);
     if (!shed(dispatch, owner, uv_hrtime() + SLICE_NS)) *array_add(&dispatch->ending) = owner;
-    hold_all(dispatch);
 }
 
 bool dispatch_end_some(struct dispatch *dispatch)

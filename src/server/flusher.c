@@ -24,7 +24,7 @@ struct space_timer {
     struct aoi_flush_info info; /* of the open flush */
     uint64_t work_ns;           /* of the open flush: how long it has worked */
     uint64_t rested_ns;         /* before then no other one is due: half as long as the last one worked is for others */
-    bool held, late;            /* its timed flush has to wait, see flusher_hold(); it is due since */
+    bool late;                  /* its timed flush is due, but held */
     uint64_t oldest_ns;         /* when the oldest change came that was not told yet; 0: there is none */
 };
 
@@ -83,11 +83,23 @@ static void end_flush(struct space_timer *timer)
     if (timer->info.pending) arm(timer->flusher, timer->space);
 }
 
+/* Whether it has to wait; then flusher_release() knows of it. */
+static bool is_held(struct space_timer *timer)
+{
+    const struct flusher *flusher = timer->flusher;
+    timer->late = flusher->held != NULL && flusher->held(flusher->held_ctx, timer->space);
+    return timer->late;
+}
+
 /* Goes on with a flush that is due, but not for ever. */
 static void go_on(struct space_timer *timer, uint64_t until_ns)
 {
     uint64_t began_ns = uv_hrtime(), now_ns;
     if (timer->phase == DUE) {
+        if (is_held(timer)) {
+            forget_due(timer);
+            return;
+        }
         timer->phase = OPEN;
         timer->work_ns = 0;
         timer->info = flush_info(timer->flusher, timer->space, 0, false);
@@ -125,8 +137,7 @@ static void on_timer(uv_timer_t *handle)
 {
     struct space_timer *timer = handle->data;
     struct flusher *flusher = timer->flusher;
-    timer->late = timer->held;
-    if (timer->held) return;
+    if (is_held(timer)) return;
     timer->phase = DUE;
     timer->at = flusher->due.n;
     *array_add(&flusher->due) = timer;
@@ -194,19 +205,13 @@ static uint64_t left_ms(const struct space_timer *timer, uint32_t flush_ms, uint
     return due_ns <= now_ns ? 0 : (due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
 }
 
-void flusher_hold(struct flusher *flusher, struct aoi_space *space, bool held)
+void flusher_release(struct flusher *flusher, struct aoi_space *space)
 {
-    struct space_timer *timer = held ? timer_of(flusher, space) : aoi_space_user(space);
-    if (timer == NULL || timer->held == held) return;
-    CHECK(timer->phase != OPEN);
-    timer->held = held;
-    if (timer->phase == DUE) {
-        timer->late = true;
-        forget_due(timer);
-    } else if (!held && timer->late) {
-        uv_timer_stop(&timer->handle);
-        on_timer(&timer->handle);
-    }
+    struct space_timer *timer = aoi_space_user(space);
+    (void)flusher;
+    if (timer == NULL || !timer->late) return;
+    uv_timer_stop(&timer->handle);
+    on_timer(&timer->handle);
 }
 
 /* There is something to flush: if no timer runs and no flush is due, one starts; what has waited for the end of a flush brings it forward. */
@@ -260,6 +265,7 @@ void flusher_rearm(struct flusher *flusher, struct aoi_space *space)
     struct space_timer *timer = aoi_space_user(space);
     if (timer != NULL && flush_ms == 0) {
         forget_due(timer);
+        timer->late = false;
         uv_timer_stop(&timer->handle);
     } else if (timer != NULL && uv_is_active((uv_handle_t *)&timer->handle)) {
         uv_update_time(flusher->loop);

@@ -18,6 +18,9 @@ struct flusher {
     /* Called when a flush begins: may look at its instant, or set another one. NULL: nobody does. */
     void (*instant)(void *ctx, const struct aoi_space *space, struct aoi_flush_info *info);
     void *instant_ctx;
+    /* Whether a timed flush of the space, which is due, has to wait until flusher_release(). NULL: none has to. */
+    bool (*held)(void *ctx, const struct aoi_space *space);
+    void *held_ctx;
     bool untimed;             /* nothing is flushed but by flusher_flush() and flusher_flush_all() */
     struct flushwatch *watch; /* counts and checks flushes; NULL: nobody does */
 
@@ -45,8 +48,8 @@ void flusher_finish(struct flusher *flusher, struct aoi_space *space);
 
 /* Input that came at this time may have changed the space: the latency of what is told next counts from there, if it does not count already. */
 void flusher_heard(struct flusher *flusher, struct aoi_space *space, uint64_t at_ns);
-/* Its timed flush waits, or no longer: a batch about the space is in the middle. */
-void flusher_hold(struct flusher *flusher, struct aoi_space *space, bool held);
+/* Its timed flush has no longer to wait, if it had: somebody who held it has ended. */
+void flusher_release(struct flusher *flusher, struct aoi_space *space);
 
 /* flush_ms of the space was changed: a flush that is due never comes later for that, and not at all where only the Flush command flushes. */
 void flusher_rearm(struct flusher *flusher, struct aoi_space *space);

@@ -201,16 +201,49 @@ static void what_another_made_under_an_old_number_is_not_an_owners_space(void **
     const struct aoi_entity entity = {.id = 1};
     struct aoi_limits limits = rig_limits();
     struct aoi_world *world = aoi_world_new(&limits, NULL);
+    uint64_t left;
     assert_int_equal(aoi_space_create(world, 1, 5, &set, false), AOI_OK);
     assert_int_equal(aoi_space_create(world, 1, 6, &set, false), AOI_OK);
     assert_int_equal(aoi_space_destroy(world, 1, false, 5), AOI_OK);
     assert_int_equal(aoi_space_create(world, 2, 5, &set, false), AOI_OK);
-    uint32_t i = 0;
-    assert_ptr_equal(aoi_owner_next(world, 1, &i), aoi_space_find(world, 6));
-    assert_null(aoi_owner_next(world, 1, &i));
+    while (aoi_owner_shed(world, 1, 100, &left)) {}
+    assert_null(aoi_space_find(world, 6));
     assert_int_equal(aoi_entity_add(aoi_space_find(world, 5), 1, AOI_ADD_NEW, &entity), AOI_OK); /* now it owns something there again */
-    i = 0;
-    assert_ptr_equal(aoi_owner_next(world, 1, &i), aoi_space_find(world, 5));
+    assert_true(aoi_owner_in(aoi_space_find(world, 5), 1));
+    while (aoi_owner_shed(world, 1, 100, &left)) {}
+    assert_false(aoi_owner_in(aoi_space_find(world, 5), 1));
+    aoi_world_free(world);
+}
+
+/* Of 40 spaces of its own, of which one is kept and one is another's: never more than one at a time. */
+static void an_owner_with_many_spaces_leaves_one_after_the_other(void **state)
+{
+    (void)state;
+    enum { SPACES = 40, KEPT = 7, GUEST = 8, ENTITIES = 5 };
+    const struct aoi_settings set = {0}, kept = {.persistent = true};
+    struct aoi_limits limits = rig_limits();
+    limits.max_spaces = SPACES;
+    struct aoi_world *world = aoi_world_new(&limits, NULL);
+    for (uint64_t id = 1; id <= SPACES; id++) {
+        assert_int_equal(aoi_space_create(world, id == GUEST ? 2 : 1, id, id == KEPT ? &kept : &set, false), AOI_OK);
+        for (uint64_t e = 1; e <= ENTITIES; e++)
+            assert_int_equal(aoi_entity_add(aoi_space_find(world, id), 1, AOI_ADD_NEW, &(struct aoi_entity){.id = e}), AOI_OK);
+    }
+    uint64_t left, steps = 0;
+    for (uint64_t spaces = 0; aoi_owner_shed(world, 1, 2, &left); steps++) {
+        spaces += left != 0;
+        uint64_t in = 0;
+        for (struct aoi_space *s = aoi_space_next(world, 0); s != NULL; s = aoi_space_next(world, aoi_space_id(s))) in += aoi_owner_in(s, 1);
+        assert_int_equal(in, SPACES - spaces);
+    }
+    assert_true(steps >= SPACES * (ENTITIES / 2 + 1));
+    aoi_owner_end(world, 1, false);
+    struct aoi_space *space = aoi_space_next(world, 0);
+    assert_int_equal(aoi_space_id(space), KEPT);
+    assert_int_equal(aoi_space_owner(space), 0);
+    assert_int_equal(aoi_space_id(aoi_space_next(world, KEPT)), GUEST);
+    assert_null(aoi_space_next(world, GUEST));
+    aoi_validate(world);
     aoi_world_free(world);
 }
 
@@ -461,6 +494,7 @@ int main(void)
         cmocka_unit_test(an_owner_that_ends_takes_its_entities_players_and_spaces_and_everybody_sees_the_leaves),
         cmocka_unit_test(an_owner_that_ends_unheard_is_told_nothing_but_its_guests_are),
         cmocka_unit_test(what_another_made_under_an_old_number_is_not_an_owners_space),
+        cmocka_unit_test(an_owner_with_many_spaces_leaves_one_after_the_other),
         cmocka_unit_test(a_world_without_a_sink_drops_its_deltas_and_goes_on),
         cmocka_unit_test(over_each_limit_is_an_error_and_what_was_there_stays),
         cmocka_unit_test(an_unknown_add_mode_is_refused),

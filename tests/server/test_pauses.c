@@ -170,6 +170,24 @@ static void a_timed_flush_waits_for_its_end(void **state)
     assert_int_equal(stats.flushes, 1);
 }
 
+static void a_timed_flush_that_waits_does_not_come_where_only_flush_flushes_now(void **state)
+{
+    struct rig *rig = *state;
+    struct session *a = &rig->session[0];
+    struct codec_command commands[N];
+    rig_hello(rig, a);
+    const struct codec_client_frame frame = paused_batch(rig, a, 77, commands);
+    struct aoi_space *space = aoi_space_find(rig->world, 77);
+    struct aoi_stats stats = {0};
+    for (uint64_t end_ns = uv_hrtime() + 50 * 1000000; uv_hrtime() < end_ns;) uv_run(&rig->loop, UV_RUN_NOWAIT);
+    assert_int_equal(aoi_space_set(space, 0, true, &(struct aoi_space_change){.has_flush_ms = true, .flush_ms = 0}), AOI_OK);
+    flusher_rearm(&rig->flusher, space); /* as a reload does */
+    bring(rig, a, &frame);
+    for (uint64_t end_ns = uv_hrtime() + 20 * 1000000; uv_hrtime() < end_ns;) uv_run(&rig->loop, UV_RUN_NOWAIT);
+    aoi_space_stats(space, &stats);
+    assert_int_equal(stats.flushes, 0);
+}
+
 static void what_cannot_wait_finishes_it_and_its_frame_is_then_used(void **state)
 {
     struct rig *rig = *state;
@@ -252,6 +270,7 @@ int main(void)
         TEST(refusals_and_columns_are_counted_across_its_pauses),
         TEST(last_deltas_come_behind_its_ack_and_a_flush_in_it_finds_room),
         TEST(a_timed_flush_waits_for_its_end),
+        TEST(a_timed_flush_that_waits_does_not_come_where_only_flush_flushes_now),
         TEST(what_cannot_wait_finishes_it_and_its_frame_is_then_used),
         TEST(the_space_may_end_in_the_middle),
         TEST(what_would_keep_much_memory_waits_for_another_that_does),
