@@ -1,6 +1,7 @@
 """test_restart.py: snapshots: what a daemon held goes on in the next one, after a drain and after a kill, or is refused whole."""
 import os
 import re
+import shutil
 import signal
 import stat
 import tempfile
@@ -282,7 +283,7 @@ def a_snapshot_that_cannot_be_written_is_said_at_the_start_and_while_it_runs():
         inner = os.path.join(folder.dir.name, "inner")
         os.mkdir(inner)
         with Daemon(snapshot=os.path.join(inner, "snapshot"), snapshot_s=1) as d, Connection(d.port) as c:
-            os.rmdir(inner)
+            shutil.rmtree(inner)
             eventually(lambda: "result=failed" in d.log(), "the failure")
             c.ok(S, aoi.create_space())
             line = next(line for line in d.log().splitlines() if "result=failed" in line)
