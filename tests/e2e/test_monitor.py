@@ -128,6 +128,23 @@ def spaces_are_listed_as_json_in_pages():
 
 
 @test
+def a_page_that_takes_long_is_not_made_anew_for_everyone_who_asks():
+    with monitored() as d, Connection(d.port) as c:
+        port, n = http_port(d), 50000
+        for i in range(n):
+            c.write(aoi.encode(batch=pb.Batch(space=i + 1, commands=[aoi.create_space(flush_ms=0)])))
+        c.ping()
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as s:
+            s.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 19 + b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            bodies = b"".join(iter(lambda: s.recv(1 << 16), b"")).split(b"HTTP/1.1 200 OK\r\n")[1:]
+        made = {body.partition(b"aoid_http_requests_total ")[2].split()[0] for body in bodies}
+        assert len(bodies) == 20 and 1 <= len(made) <= 10, made
+        time.sleep(1)
+        c.ok(n, aoi.add(1, 0, 0))
+        eventually(lambda: scrape(port)["aoid_entities"] == 1, "it is made anew, in the end")
+
+
+@test
 def it_is_not_ready_while_it_drains():
     with monitored(drain_timeout_ms=60000, out_soft_bytes=1 << 20) as d, Connection(d.port) as mover, Connection(d.port, rcvbuf=4096) as stalled:
         port = http_port(d)
