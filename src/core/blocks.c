@@ -142,7 +142,7 @@ static void rack_resize(struct aoi__blocks *dir, uint32_t cap)
     size_t bytes = columns_bytes(dir, cap), was = r->raw == NULL ? 0 : (size_t)((char *)r->at - (char *)r->raw);
     r->cap = r->n + r->n / (r->n < MANY_COLUMNS ? 2 : 4) + 16;
     r->page = mem_realloc(r->page, r->cap * sizeof *r->page);
-    r->raw = mem_realloc(r->raw, r->cap * bytes + AOI__LINE);
+    r->raw = mem_realloc(r->raw, r->cap * bytes + AOI__LINE + AOI__PAST);
     size_t now = -(uintptr_t)r->raw % AOI__LINE;
     if (now != was) memmove((char *)r->raw + now, (char *)r->raw + was, r->n * bytes);
     r->at = (float *)(void *)((char *)r->raw + now);

@@ -14,8 +14,9 @@
 
 struct aoi__hot;
 
-#define AOI__PAGE 64 /* entities of a page at most: a bit each in its masks */
-#define AOI__LINE 64 /* bytes of a cache line */
+#define AOI__PAGE 64  /* entities of a page at most: a bit each in its masks */
+#define AOI__LINE 64  /* bytes of a cache line */
+#define AOI__PAST 192 /* bytes behind a page's columns that may be read, whatever they hold */
 
 /* Up to 64 entities of one cell, each at a place of its own as long as it is there: so that a view can be a mask of places. Columns one after the other: x[cap], y[cap], z[cap]
  * (3D only), id[cap], slot[cap], extra[cap] (if the directory has it); cap is a multiple of AOI__LANES. Where nothing stands, x is NaN, which lies in no box. */

@@ -1,4 +1,4 @@
-/* kernel.c: see kernel.h. What a loop does stands once, in plain C; AVX2 does the same eight at a time. */
+/* kernel.c: see kernel.h. What a loop does stands once, in plain C; AVX2 does the same eight at a time, AVX-512 by half or whole pages. */
 #include "core/kernel.h"
 
 #include <math.h>
@@ -125,7 +125,7 @@ static uint64_t plain_touch(const struct aoi__sieve *s, const struct aoi__boxes 
     return touch;
 }
 
-const struct aoi__kernels aoi__kernels_plain = {
+static const struct aoi__kernels plain = {
     .box = plain_box, .box_rows = plain_box_rows, .sphere = plain_sphere, .tiers = plain_tiers, .touch = plain_touch, .rows = plain_rows};
 
 /* ------------------------------------------------------------------------------------------------------------- AVX2 */
@@ -352,6 +352,12 @@ TARGET INLINE bool find_due(const struct aoi__sieve *sieve, const struct aoi__ri
     return left != 0;
 }
 
+/* Whether squared distances in floats tell most of what is to be known. */
+static bool floats_do(const struct aoi__rings *r)
+{
+    return r->nested && (r->tiers->n == 0 || r->most2[r->tiers->n - 1] < 1e30);
+}
+
 #define AT_ONCE 64 /* pages */
 
 /* The rows are made later, when it is known of all pages which: few of each, which cannot be guessed well, and not while what is due is still being reckoned. */
@@ -373,7 +379,7 @@ TARGET INLINE bool tiered_pages(const struct aoi__sieve *sieve, const struct aoi
 TARGET static bool avx2_tiers(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
                               struct aoi_rows *rows)
 {
-    if (!r->nested || (r->tiers->n > 0 && !(r->most2[r->tiers->n - 1] < 1e30))) return plain_tiers(s, r, told, late, inside, rows);
+    if (!floats_do(r)) return plain_tiers(s, r, told, late, inside, rows);
     if (s->dims == 2 && !s->extra) return tiered_pages(s, r, told, late, inside, rows, true, false);
     return tiered_pages(s, r, told, late, inside, rows, s->dims == 2, s->extra);
 }
@@ -395,12 +401,244 @@ TARGET static uint64_t avx2_touch(const struct aoi__sieve *s, const struct aoi__
 
 static const struct aoi__kernels avx2 = {
     .box = avx2_box, .box_rows = avx2_box_rows, .sphere = avx2_sphere, .tiers = avx2_tiers, .touch = avx2_touch, .rows = avx2_rows};
+
+/* ------------------------------------------------------------------------------------------------------------- AVX-512 */
+
+/* A page is looked at whole, or its first half if no more is in use: what costs time is a branch that is guessed wrong, so hardly any depends on what a page holds. Columns are
+ * read past their end; what is there counts for nothing. */
+#define WIDE __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx512vbmi,avx512vbmi2,avx2,popcnt,bmi")))
+#define HALF 32
+
+#define EIGHT(n) n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7
+static const uint8_t all_places[AOI__PAGE]
+    __attribute__((aligned(64))) = {EIGHT(0), EIGHT(8), EIGHT(16), EIGHT(24), EIGHT(32), EIGHT(40), EIGHT(48), EIGHT(56)};
+
+/* The values of a column at sixteen places. */
+WIDE INLINE __m512 floats_at(const float *column, __m512i at, bool whole)
+{
+    __m512 v = _mm512_permutex2var_ps(_mm512_loadu_ps(column), at, _mm512_loadu_ps(column + 16));
+    if (!whole) return v;
+    __m512 high = _mm512_permutex2var_ps(_mm512_loadu_ps(column + 32), at, _mm512_loadu_ps(column + 48));
+    return _mm512_mask_mov_ps(v, _mm512_test_epi32_mask(at, _mm512_set1_epi32(32)), high);
+}
+
+WIDE INLINE __m512i longs_of_half(const uint64_t *column, __m512i at)
+{
+    __m512i v = _mm512_permutex2var_epi64(_mm512_loadu_si512(column), at, _mm512_loadu_si512(column + 8));
+    __m512i high = _mm512_permutex2var_epi64(_mm512_loadu_si512(column + 16), at, _mm512_loadu_si512(column + 24));
+    return _mm512_mask_mov_epi64(v, _mm512_test_epi64_mask(at, _mm512_set1_epi64(16)), high);
+}
+
+/* Likewise at eight. */
+WIDE INLINE __m512i longs_at(const uint64_t *column, __m128i places, bool whole)
+{
+    __m512i at = _mm512_cvtepu8_epi64(places), v = longs_of_half(column, at);
+    if (!whole) return v;
+    return _mm512_mask_mov_epi64(v, _mm512_test_epi64_mask(at, _mm512_set1_epi64(32)), longs_of_half(column + 32, at));
+}
+
+/* What of a page is wanted becomes rows from n on; returns how many rows there are then. */
+WIDE INLINE size_t put_wide(const struct columns *c, uint64_t want, const struct aoi_rows *rows, size_t n, bool flat, bool extra, bool whole)
+{
+    size_t end = n + (uint32_t)__builtin_popcountll(want);
+    __m512i places = _mm512_maskz_compress_epi8(want, _mm512_load_si512(all_places));
+    do { /* once, for nearly all pages */
+        __m128i first = _mm512_castsi512_si128(places);
+        __m512i at = _mm512_cvtepu8_epi32(first);
+        _mm512_storeu_ps(rows->x + n, floats_at(c->x, at, whole));
+        _mm512_storeu_ps(rows->y + n, floats_at(c->y, at, whole));
+        if (!flat) _mm512_storeu_ps(rows->z + n, floats_at(c->z, at, whole));
+        if (extra) _mm512_storeu_ps((float *)(void *)(rows->extra + n), floats_at((const float *)(const void *)c->extra, at, whole));
+        _mm512_storeu_si512(rows->id + n, longs_at(c->id, first, whole));
+        _mm512_storeu_si512(rows->id + n + 8, longs_at(c->id, _mm_srli_si128(first, 8), whole));
+        places = _mm512_alignr_epi32(places, places, 4);
+        n += 16;
+    } while (n < end);
+    return end;
+}
+
+/* The sieve's box, sixteen times. */
+struct wider_box {
+    __m512 lo[3], hi[3];
+};
+
+WIDE INLINE struct wider_box wider_box_of(const struct aoi__sieve *s)
+{
+    struct wider_box b;
+    for (uint32_t a = 0; a < 3; a++) {
+        b.lo[a] = _mm512_set1_ps(s->lo[a]);
+        b.hi[a] = _mm512_set1_ps(s->hi[a]);
+    }
+    return b;
+}
+
+/* Which of sixteen places from k on lie in it. */
+WIDE INLINE uint64_t sixteen_in(const struct columns *c, uint32_t k, const struct wider_box *b, bool flat)
+{
+    __m512 x = _mm512_loadu_ps(c->x + k), y = _mm512_loadu_ps(c->y + k);
+    uint32_t in = _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(x, b->lo[0], _CMP_GE_OQ), x, b->hi[0], _CMP_LE_OQ);
+    in &= _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(y, b->lo[1], _CMP_GE_OQ), y, b->hi[1], _CMP_LE_OQ);
+    if (flat) return in;
+    __m512 z = _mm512_loadu_ps(c->z + k);
+    return in & _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(z, b->lo[2], _CMP_GE_OQ), z, b->hi[2], _CMP_LE_OQ);
+}
+
+WIDE INLINE uint64_t all_in(const struct columns *c, const struct wider_box *b, bool flat, bool whole)
+{
+    uint64_t in = sixteen_in(c, 0, b, flat) | sixteen_in(c, 16, b, flat) << 16;
+    return whole ? in | sixteen_in(c, 32, b, flat) << 32 | sixteen_in(c, 48, b, flat) << 48 : in;
+}
+
+WIDE INLINE uint64_t wide_page(const struct aoi__page *page, uint64_t want, const struct wider_box *b, const struct aoi_rows *rows, size_t *n,
+                               bool flat, bool extra, bool whole)
+{
+    const struct columns c = columns_of(page, flat);
+    uint64_t in = all_in(&c, b, flat, whole) & page->used;
+    if (rows != NULL) *n = put_wide(&c, want & in, rows, *n, flat, extra, whole);
+    return in;
+}
+
+WIDE INLINE void wide_pages(const struct aoi__sieve *sieve, const uint64_t *told, uint64_t *inside, struct aoi_rows *out, bool flat, bool extra)
+{
+    const struct aoi__sieve s = *sieve;
+    const struct wider_box box = wider_box_of(&s);
+    struct aoi_rows rows = {0}, *to = told != NULL ? &rows : NULL;
+    if (told != NULL) rows = *out;
+    size_t n = rows.n;
+    for (uint32_t i = 0; i < s.n; i++) {
+        const struct aoi__page *page = &s.pool[s.page[i]];
+        uint64_t want = told != NULL ? want_rows(&s, page, told[i], 0) : 0;
+        if (page->n > HALF)
+            inside[i] = wide_page(page, want, &box, to, &n, flat, extra, true);
+        else
+            inside[i] = page->n == 0 ? 0 : wide_page(page, want, &box, to, &n, flat, extra, false);
+    }
+    if (told != NULL) out->n = n;
+}
+
+WIDE static void wide_box_kernel(const struct aoi__sieve *s, uint64_t *inside)
+{
+    if (s->dims == 2)
+        wide_pages(s, NULL, inside, NULL, true, false);
+    else
+        wide_pages(s, NULL, inside, NULL, false, false);
+}
+
+WIDE static void wide_box_rows(const struct aoi__sieve *s, const uint64_t *told, uint64_t *inside, struct aoi_rows *rows)
+{
+    if (s->dims == 2 && !s->extra)
+        wide_pages(s, told, inside, rows, true, false);
+    else
+        wide_pages(s, told, inside, rows, s->dims == 2, s->extra);
+}
+
+WIDE INLINE size_t put_either(const struct aoi__page *page, uint64_t want, const struct aoi_rows *rows, size_t n, bool flat, bool extra)
+{
+    const struct columns c = columns_of(page, flat);
+    return page->n > HALF ? put_wide(&c, want, rows, n, flat, extra, true) : put_wide(&c, want, rows, n, flat, extra, false);
+}
+
+WIDE INLINE void wide_rows_of(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *out, bool flat, bool extra)
+{
+    const struct aoi_rows rows = *out;
+    size_t n = rows.n;
+    for (uint32_t i = 0; i < s->n; i++)
+        if (want[i] != 0) n = put_either(&s->pool[s->page[i]], want[i], &rows, n, flat, extra);
+    out->n = n;
+}
+
+WIDE static void wide_rows(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *rows)
+{
+    if (s->dims == 2 && !s->extra)
+        wide_rows_of(s, want, rows, true, false);
+    else
+        wide_rows_of(s, want, rows, s->dims == 2, s->extra);
+}
+
+/* What distances are reckoned by. */
+struct wide_center {
+    __m512 at[3], error;
+};
+
+/* Whose turn it is, of sixteen places from k on; and in *near where floats are not sure. */
+WIDE INLINE uint64_t sixteen_due(const struct columns *c, uint32_t k, const float *most, const struct wide_center *center, uint64_t *near, bool flat)
+{
+    __m512 dx = _mm512_sub_ps(_mm512_loadu_ps(c->x + k), center->at[0]), dy = _mm512_sub_ps(_mm512_loadu_ps(c->y + k), center->at[1]);
+    __m512 d = _mm512_add_ps(_mm512_mul_ps(dx, dx), _mm512_mul_ps(dy, dy)), to = _mm512_loadu_ps(most + k);
+    if (!flat) {
+        __m512 dz = _mm512_sub_ps(_mm512_loadu_ps(c->z + k), center->at[2]);
+        d = _mm512_add_ps(d, _mm512_mul_ps(dz, dz));
+    }
+    *near |= (uint64_t)_mm512_cmp_ps_mask(_mm512_abs_ps(_mm512_sub_ps(d, to)), center->error, _CMP_LE_OQ) << k;
+    return (uint64_t)_mm512_cmp_ps_mask(d, to, _CMP_LE_OQ) << k;
+}
+
+WIDE INLINE uint64_t all_due(const struct columns *c, const float *most, const struct wide_center *center, uint64_t *near, bool flat, bool whole)
+{
+    uint64_t due = sixteen_due(c, 0, most, center, near, flat) | sixteen_due(c, 16, most, center, near, flat);
+    return whole ? due | sixteen_due(c, 32, most, center, near, flat) | sixteen_due(c, 48, most, center, near, flat) : due;
+}
+
+WIDE INLINE bool wide_tiered_pages(const struct aoi__sieve *sieve, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
+                                   struct aoi_rows *out, bool flat, bool extra)
+{
+    const struct aoi__sieve s = *sieve;
+    const struct aoi_rows rows = *out;
+    const struct wider_box box = wider_box_of(&s);
+    const struct wide_center center = {{_mm512_set1_ps((float)s.center[0]), _mm512_set1_ps((float)s.center[1]), _mm512_set1_ps((float)s.center[2])},
+                                       _mm512_set1_ps(error_of(&s, r))};
+    size_t n = rows.n;
+    uint64_t left = 0;
+    for (uint32_t i = 0; i < s.n; i++) {
+        const struct aoi__page *page = &s.pool[s.page[i]];
+        const struct columns c = columns_of(page, flat);
+        const float *most = r->reach + (size_t)s.page[i] * AOI__PAGE;
+        bool whole = page->n > HALF;
+        uint64_t near = 0, in = 0, due = 0, want = want_rows(&s, page, told[i], late[i]);
+        if (page->n > 0) {
+            in = page->used & (whole ? all_in(&c, &box, flat, true) : all_in(&c, &box, flat, false));
+            due = whole ? all_due(&c, most, &center, &near, flat, true) : all_due(&c, most, &center, &near, flat, false);
+            want &= in;
+            due = near & want ? due_of(&s, r, page, want) : due & want;
+            n = put_either(page, due, &rows, n, flat, extra);
+        } else
+            want = 0;
+        inside[i] = in;
+        late[i] = (late[i] | want) & ~due;
+        left |= want & ~due;
+    }
+    out->n = n;
+    return left != 0;
+}
+
+WIDE static bool wide_tiers(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
+                            struct aoi_rows *rows)
+{
+    if (!floats_do(r)) return plain_tiers(s, r, told, late, inside, rows);
+    if (s->dims == 2 && !s->extra) return wide_tiered_pages(s, r, told, late, inside, rows, true, false);
+    return wide_tiered_pages(s, r, told, late, inside, rows, s->dims == 2, s->extra);
+}
+
+static const struct aoi__kernels avx512 = {
+    .box = wide_box_kernel, .box_rows = wide_box_rows, .sphere = avx2_sphere, .tiers = wide_tiers, .touch = avx2_touch, .rows = wide_rows};
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi");
+}
+
+static bool has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2");
+}
 #endif
 
-const struct aoi__kernels *aoi__kernels_pick(void)
+const struct aoi__kernels *aoi__kernels_nth(uint32_t i)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi")) return &avx2;
+    if (has_avx512() && i-- == 0) return &avx512;
+    if (has_avx2() && i-- == 0) return &avx2;
 #endif
-    return &aoi__kernels_plain;
+    return i == 0 ? &plain : NULL;
 }

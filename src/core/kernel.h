@@ -1,4 +1,4 @@
-/* kernel.h: the innermost loops over pages: which places lie in an area, and their rows; in plain C and in AVX2, chosen at run time. */
+/* kernel.h: the innermost loops over pages: which places lie in an area, and their rows; in plain C, AVX2 and AVX-512, chosen at run time. */
 #ifndef AOI_CORE_KERNEL_H
 #define AOI_CORE_KERNEL_H
 
@@ -55,7 +55,7 @@ struct aoi__boxes {
     float lo[3][AOI__BOXES], hi[3][AOI__BOXES];
 };
 
-/* Masks of places: bit k of the i-th is about place k of page i. Rows are appended; columns need room for AOI__LANES more than are written. */
+/* Masks of places: bit k of the i-th is about place k of page i. Rows are appended; columns need room for 2 * AOI__LANES more than are written. */
 struct aoi__kernels {
     /* Which entities lie in the box. */
     void (*box)(const struct aoi__sieve *s, uint64_t *inside);
@@ -72,8 +72,7 @@ struct aoi__kernels {
     void (*rows)(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *rows);
 };
 
-/* The fastest that this processor can run; and those that every one can. */
-const struct aoi__kernels *aoi__kernels_pick(void);
-extern const struct aoi__kernels aoi__kernels_plain;
+/* Those that this processor can run, the fastest first, the plain ones last. NULL: there are no more. */
+const struct aoi__kernels *aoi__kernels_nth(uint32_t i);
 
 #endif

@@ -136,7 +136,7 @@ static bool box_rows(struct aoi_space *space, const float lo[3], const float hi[
     uint64_t *inside = s->mask[0].at;
     space->kernels->box(&sieve, inside);
     for (uint32_t i = 0; layers != 0 && i < sieve.n; i++) inside[i] = aoi__with_layers(space, &sieve.pool[sieve.page[i]], layers, inside[i]);
-    aoi__rows_reserve(rows, (size_t)sieve.n * AOI__PAGE + AOI__LANES);
+    aoi__rows_reserve(rows, (size_t)sieve.n * AOI__PAGE + 2 * AOI__LANES);
     rows->n = 0;
     rows->next = 0;
     space->kernels->rows(&sieve, inside, rows);

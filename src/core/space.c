@@ -19,7 +19,7 @@ struct aoi_space *aoi__space_new(struct aoi_world *world, aoi_owner owner, uint6
     space->ops = settings->index == AOI_INDEX_CROSSLIST ? &aoi__crosslist_ops : &aoi__grid_ops;
     space->ops->init(space);
     space->scratch = aoi__scratch_new();
-    space->kernels = aoi__kernels_pick();
+    space->kernels = aoi__kernels_nth(0);
     aoi__present(world, owner, id);
     return space;
 }
