@@ -106,6 +106,24 @@ static void take_spaces(struct server *server, struct config *fresh)
     config_take_spaces(running, fresh);
 }
 
+/* Files that have the same path as before, but not the same in them. */
+static void list_files(const struct server *server, const struct config *whole, const struct doors *fresh, char changed[CONFIG_ERROR_MAX])
+{
+    const struct config *was = server->config;
+    const struct doors *doors = &server->doors;
+    const struct {
+        const char *name, *was, *is;
+        bool same;
+    } files[] = {
+        {"tokens_file", was->tokens_file, whole->tokens_file, tokens_same(&doors->tokens, &fresh->tokens)},
+        {"tls_cert", was->tls_cert, whole->tls_cert, tls_same(doors->tls, fresh->tls, TLS_CERT)},
+        {"tls_key", was->tls_key, whole->tls_key, tls_same(doors->tls, fresh->tls, TLS_KEY)},
+        {"tls_client_ca", was->tls_client_ca, whole->tls_client_ca, tls_same(doors->tls, fresh->tls, TLS_CLIENT_CA)},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (!files[i].same && strcmp(files[i].was, files[i].is) == 0) config_list(changed, files[i].name);
+}
+
 /* -1: refused, and nothing has changed. */
 static int apply(struct server *server, struct config *fresh, char *err)
 {
@@ -115,8 +133,7 @@ static int apply(struct server *server, struct config *fresh, char *err)
     server_fit_open_files(fresh);
     config_take(&whole, fresh, changed, restart);
     if (config_check(&whole, err) != 0 || check_spaces(server, fresh, err) != 0 || doors_load(&doors, fresh, err) != 0) return -1;
-    bool other_tokens = !tokens_same(&server->doors.tokens, &doors.tokens) && strcmp(server->config->tokens_file, whole.tokens_file) == 0;
-    if (other_tokens) config_list(changed, "tokens_file"); /* the same file, but not what stands in it */
+    list_files(server, &whole, &doors, changed);
     *server->config = whole;
     take_spaces(server, fresh);
     server_set_doors(server, &doors);

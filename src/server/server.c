@@ -296,7 +296,9 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
     dispatch_init(&server->dispatch);
     init_handles(server);
     snapshot_init(&server->snapshot, loop, config, &server->sessions, &server->dispatch);
-    return status != 0 || doors_load(&server->doors, config, err) != 0 || make_spaces(server, err) != 0 ? -1 : 0;
+    if (status != 0 || doors_load(&server->doors, config, err) != 0) return -1;
+    tls_log(server->doors.tls);
+    return make_spaces(server, err) != 0 ? -1 : 0;
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -330,6 +332,7 @@ void server_set_doors(struct server *server, struct doors *fresh)
     doors_clear(&server->doors);
     server->doors = *fresh;
     *fresh = (struct doors){0};
+    tls_log(server->doors.tls);
     for (uint32_t i = 0; i < server->conns.n; i++) {
         struct session *session = conn_session(server->conns.at[i]);
         if (session->state != SESSION_READY || tokens_hold(&server->doors.tokens, &session->token)) continue;

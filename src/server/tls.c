@@ -3,12 +3,16 @@
 
 #include <errno.h>
 #include <openssl/err.h>
+#include <openssl/sha.h>
 #include <openssl/ssl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/check.h"
+#include "base/log.h"
 
 /* Sealed at once: bounds what a connection holds twice, and the BIO, which does not shrink. */
 #define SEAL_BYTES ((size_t)64 * 1024)
@@ -17,6 +21,7 @@
 
 struct tls_files {
     SSL_CTX *context;
+    uint8_t digest[TLS_FILES][SHA256_DIGEST_LENGTH];
 };
 
 struct tls {
@@ -89,6 +94,35 @@ static int load(SSL_CTX *context, const struct config *config, char *err)
     return config->tls_client_ca[0] != '\0' ? load_client_ca(context, config->tls_client_ca, err) : 0;
 }
 
+static void digest_of(const char *path, uint8_t digest[SHA256_DIGEST_LENGTH])
+{
+    struct buf bytes = {0};
+    FILE *file = path[0] != '\0' ? fopen(path, "re") : NULL;
+    for (size_t n = 1; file != NULL && n > 0; bytes.end += n) n = fread(buf_reserve(&bytes, 4096), 1, 4096, file);
+    if (file != NULL) fclose(file);
+    SHA256(buf_len(&bytes) > 0 ? buf_data(&bytes) : digest, buf_len(&bytes), digest);
+    buf_clear(&bytes);
+}
+
+bool tls_same(const struct tls_files *a, const struct tls_files *b, enum tls_file which)
+{
+    if (a == NULL || b == NULL) return a == b;
+    return memcmp(a->digest[which], b->digest[which], sizeof a->digest[which]) == 0;
+}
+
+void tls_log(const struct tls_files *files)
+{
+    char until[32] = "unknown";
+    struct tm tm;
+    if (files == NULL) return;
+    const ASN1_TIME *end = X509_get0_notAfter(SSL_CTX_get0_certificate(files->context));
+    if (ASN1_TIME_to_tm(end, &tm) == 1) strftime(until, sizeof until, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    if (X509_cmp_current_time(end) < 0)
+        log_warn("tls", "certificate_until=%s why=\"it has expired: clients will not trust it. Renew it, and SIGHUP\"", until);
+    else
+        log_info("tls", "certificate_until=%s", until);
+}
+
 struct tls_files *tls_load(const struct config *config, char *err)
 {
     SSL_CTX *context = SSL_CTX_new(TLS_server_method());
@@ -107,6 +141,9 @@ struct tls_files *tls_load(const struct config *config, char *err)
     }
     struct tls_files *files = mem_zalloc(sizeof *files);
     files->context = context;
+    digest_of(config->tls_cert, files->digest[TLS_CERT]);
+    digest_of(config->tls_key, files->digest[TLS_KEY]);
+    digest_of(config->tls_client_ca, files->digest[TLS_CLIENT_CA]);
     return files;
 }
 

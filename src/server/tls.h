@@ -14,6 +14,11 @@ struct tls;       /* one connection's; goes on with the files that it began with
 
 /* Reads tls_cert, tls_key and tls_client_ca. NULL with a sentence in err[CONFIG_ERROR_MAX]. */
 struct tls_files *tls_load(const struct config *config, char *err);
+/* Of the files of a configuration, which one is the same in both: byte for byte. NULL: there are none. */
+enum tls_file { TLS_CERT, TLS_KEY, TLS_CLIENT_CA, TLS_FILES };
+bool tls_same(const struct tls_files *a, const struct tls_files *b, enum tls_file which);
+/* One line: until when the certificate is good. NULL is fine: none. */
+void tls_log(const struct tls_files *files);
 void tls_files_free(struct tls_files *files); /* NULL is fine */
 
 struct tls *tls_new(const struct tls_files *files);

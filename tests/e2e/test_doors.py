@@ -454,7 +454,9 @@ def certificates_are_read_anew_and_a_broken_one_changes_nothing():
         Connection(d.port, token=WRITER, tls=f.context()).close()
         f.write("tokens", TOKENS)
         os.replace(f["renewed.key"], f["daemon.key"])
-        assert "event=reload result=done" in d.reload(), d.tail()
+        log = d.reload()
+        assert "event=reload result=done changed=tls_cert,tls_key" in log and "event=tls certificate_until=20" in log, log
+        assert "event=reload result=done changed=-" in d.reload(), d.tail()
         assert subject(d.port) == "renewed"
         old.ping()
 
