@@ -47,7 +47,7 @@ static int override(int flag, const char *value, struct args *args, struct confi
     switch (flag) {
     case SET:
         if (config_set(config, value, why) == 0) return 0;
-        snprintf(err, CONFIG_ERROR_MAX, "--set %.400s", why);
+        snprintf(err, CONFIG_ERROR_MAX, "--set: %.400s", why);
         return -1;
     case LISTEN:
         snprintf(assignment, sizeof assignment, "listen=%s", value);
@@ -89,7 +89,7 @@ int args_parse(int argc, char **argv, struct args *args, struct config *config, 
         if (args->done) return 0;
     }
     if (optind < argc) {
-        snprintf(err, CONFIG_ERROR_MAX, "%.100s: not an option; try `aoid --help`", argv[optind]);
+        snprintf(err, CONFIG_ERROR_MAX, "%.100s: not an option; a file is read with --config FILE; try `aoid --help`", argv[optind]);
         return -1;
     }
     return config_check(config, err);

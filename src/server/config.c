@@ -50,26 +50,54 @@ static int range(const struct option *option, double value, char *err)
     return fail(err, "must be between %.17g and %.17g", option->min, option->max);
 }
 
+static const struct {
+    const char *name;
+    unsigned shift;
+} units[] = {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
+enum { UNITS = sizeof units / sizeof *units };
+
+/* As it would be written in the file: "64MiB". */
+static const char *size_text(double bytes, char out[32])
+{
+    uint64_t value = (uint64_t)bytes;
+    size_t unit = UNITS - 1;
+    while (unit > 0 && (value == 0 || value % ((uint64_t)1 << units[unit].shift) != 0)) unit--;
+    snprintf(out, 32, "%llu%s", (unsigned long long)(value >> units[unit].shift), units[unit].name);
+    return out;
+}
+
+static int size_range(const struct option *option, double value, char *err)
+{
+    char least[32], most[32];
+    if (value >= option->min && value <= option->max) return 0;
+    return fail(err, "must be between %s and %s", size_text(option->min, least), size_text(option->max, most));
+}
+
+/* What a number of the option is of, by its name. */
+static const char *unit_of(const struct option *option)
+{
+    const char *end = strrchr(option->name, '_');
+    return end != NULL && strcmp(end, "_ms") == 0 ? " of milliseconds" : end != NULL && strcmp(end, "_s") == 0 ? " of seconds" : "";
+}
+
 /* Digits, and for sizes KiB, MiB or GiB behind them. */
 static int number(const struct option *option, const char *text, bool size, uint64_t *out, char *err)
 {
-    static const struct {
-        const char *name;
-        unsigned shift;
-    } units[] = {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
+    int (*const within)(const struct option *, double, char *) = size ? size_range : range;
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    if (*text == '-' || errno == ERANGE) return range(option, *text == '-' ? -1 : (double)UINT64_MAX, err);
-    if (end == text || *text < '0' || *text > '9') return fail(err, "is not a number");
+    if (*text == '-' || errno == ERANGE) return within(option, *text == '-' ? -1 : (double)UINT64_MAX, err);
+    bool digits = end != text && *text >= '0' && *text <= '9';
     end += strspn(end, " ");
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+    for (size_t i = 0; i < UNITS && digits; i++) {
         if ((i > 0 && !size) || strcmp(end, units[i].name) != 0) continue;
-        if (value > UINT64_MAX >> units[i].shift) return range(option, (double)UINT64_MAX, err);
+        if (value > UINT64_MAX >> units[i].shift) return within(option, (double)UINT64_MAX, err);
         *out = (uint64_t)value << units[i].shift;
-        return range(option, (double)*out, err);
+        return within(option, (double)*out, err);
     }
-    return fail(err, size ? "is not a number of bytes, with KiB, MiB or GiB behind it or nothing" : "is not a whole number");
+    if (size) return fail(err, "is not a whole number of bytes, or of KiB, MiB or GiB, which stand behind it: 64MiB");
+    return fail(err, "is not a whole number%s, in digits alone", unit_of(option));
 }
 
 static int parse_count(const struct option *option, const char *text, void *field, char *err)
@@ -290,7 +318,7 @@ static int address_of(const char *text, struct sockaddr_storage *out, char *err)
         in6->sin6_family = AF_INET6;
         in6->sin6_port = htons((uint16_t)port);
     } else {
-        return fail(err, "has no numeric address before its last colon (IPv6 in brackets: [::1]:2643)");
+        return fail(err, "has no numeric address before its last colon (all of this machine: 0.0.0.0:2643; IPv6 in brackets: [::1]:2643)");
     }
     *out = address;
     return 0;
@@ -412,8 +440,18 @@ static int assign(const struct option *option, const char *text, void *base, cha
     char why[CONFIG_ERROR_MAX];
     if (!is_space(option)) memset((char *)base + option->offset, 0, option->size); /* so that equal values are equal bytes */
     if (option->parse(option, text, (char *)base + option->offset, why) == 0) return 0;
-    const char *hint = strstr(text, " #") != NULL ? "; a comment behind a value begins with ` ;`" : "";
-    return fail(err, "%s = %.80s: %.200s%s", option->name, text, why, hint);
+    const char *hint = strpbrk(text, "#;") != NULL    ? "; a comment behind a value begins with ` ;`"
+                       : strpbrk(text, "\"'") != NULL ? "; values stand without quotes"
+                                                      : "";
+    return fail(err, "%s = %.80s: %.200s%s", option->name, text[0] != '\0' ? text : "(nothing)", why, hint);
+}
+
+/* There is no such option in this section; perhaps in another one. */
+static int unknown(const char *section, const char *name, char *err)
+{
+    const struct option *other = find(NULL, name) != NULL ? find(NULL, name) : find("space", name);
+    if (other == NULL) return fail(err, "unknown option %.80s; `aoid --help` lists them", name);
+    return fail(err, "unknown option %.80s in [%.80s]; it belongs in [%s]", name, section, is_space(other) ? "space NAME-or-ID" : other->section);
 }
 
 static void assign_defaults(bool of_space, void *base)
@@ -468,7 +506,7 @@ static int space_to_set(struct config *config, const char *name, struct config_s
 
 /* ------------------------------------------------------------------------------------------------------------- the file */
 
-#define LINE_MAX_BYTES 190 /* inih cuts longer lines in two */
+#define LINE_MAX_BYTES 190 /* inih cuts longer lines in two; stands in a text below */
 
 /* inih says neither which line it is at nor that a section begins, so that the reader which it calls for each line looks for itself. */
 struct reading {
@@ -486,7 +524,10 @@ static void reading_fail(struct reading *r, const char *what)
 {
     if (r->failed) return;
     r->failed = true;
-    snprintf(r->err, CONFIG_ERROR_MAX, "%.200s:%d: %.300s", r->path, r->line, what);
+    if (r->line > 0)
+        snprintf(r->err, CONFIG_ERROR_MAX, "%.200s:%d: %.290s", r->path, r->line, what);
+    else
+        snprintf(r->err, CONFIG_ERROR_MAX, "%.200s: %.290s", r->path, what);
 }
 
 static bool section_known(const char *section)
@@ -505,7 +546,8 @@ static void enter_section(struct reading *r)
         if (find_space(r->config, r->section + 5 + strspn(r->section + 5, " "), &r->space, err) != 0) {
             reading_fail(r, err);
         } else if (r->config->spaces.n == before) {
-            reading_fail(r, "this space has a section already");
+            snprintf(err, sizeof err, "this space has a section already, in line %d", r->space->line);
+            reading_fail(r, err);
         } else {
             r->space->path = r->path;
             r->space->line = r->line;
@@ -522,10 +564,16 @@ static char *read_line(char *str, int num, void *stream)
     if (r->failed || fgets(str, num, r->file) == NULL) return NULL;
     r->line++;
     size_t len = strlen(str);
-    if (len > LINE_MAX_BYTES || (len > 0 && str[len - 1] != '\n' && !feof(r->file))) {
-        reading_fail(r, "the line is too long, or has a zero byte in it");
+    const char *fault = NULL;
+    if (r->line == 1 && (strncmp(str, "\xff\xfe", 2) == 0 || strncmp(str, "\xfe\xff", 2) == 0))
+        fault = "the file is in UTF-16; save it as UTF-8";
+    else if (len > LINE_MAX_BYTES || (len > 0 && str[len - 1] != '\n' && !feof(r->file)))
+        fault = "the line is too long, over 190 bytes, or has a zero byte in it";
+    if (fault != NULL) {
+        reading_fail(r, fault);
         return NULL;
     }
+    if (r->line == 1 && strncmp(str, "\xef\xbb\xbf", 3) == 0) memmove(str, str + 3, len - 2); /* what some editors begin UTF-8 with */
     const char *at = str + strspn(str, " \t");
     const char *end = *at == '[' ? strchr(at, ']') : NULL;
     if (end != NULL) {
@@ -545,7 +593,7 @@ static int take_option(void *user, const char *ini_section, const char *name, co
     if (r->section[0] == '\0') {
         reading_fail(r, "an option before the first section; begin with [server]");
     } else if (option == NULL) {
-        snprintf(err, sizeof err, "unknown option %.80s in [%.80s]; `aoid --help` lists them", name, r->section);
+        unknown(r->section, name, err);
         reading_fail(r, err);
     } else {
         uint64_t bit = (uint64_t)1 << (option - options);
@@ -603,10 +651,10 @@ int config_set(struct config *config, const char *assignment, char *err)
         option = find("space", key);
         if (option != NULL && space_to_set(config, name + 6, &space, err) != 0) return -1;
         if (option != NULL) base = space;
-    } else if (dot == NULL && option == NULL && find("space", key) != NULL) {
-        return fail(err, "%.80s: which space? space.NAME.%s=...", assignment, key);
+    } else if (option == NULL ? dot == NULL && find("space", key) != NULL : is_space(option)) {
+        return fail(err, "%.80s: which space? space.NAME-or-ID.%s=...", assignment, key);
     }
-    if (option == NULL) return fail(err, "unknown option %.80s; `aoid --help` lists them", key);
+    if (option == NULL) return unknown(dot != NULL ? name : "", key, err);
     return assign(option, equals + 1, base, err);
 }
 
@@ -627,37 +675,55 @@ static int check_space(struct config *config, uint32_t i, char *err)
 {
     struct config_space *space = &config->spaces.at[i];
     const char *why = NULL;
+    char same[96];
     if (space->id == 0) why = "needs an id, `id = 1` for example";
     if (why == NULL && aoi_settings_check(&space->settings, &why) == AOI_OK) why = NULL;
-    if (why == NULL && config_space_of(config, space->id) != space) why = "another space has the same id";
+    const struct config_space *first = config_space_of(config, space->id);
+    if (why == NULL && first != space) {
+        snprintf(same, sizeof same, "[space %s] has the same id", first->label);
+        why = same;
+    }
     if (why == NULL) return 0;
     if (space->path == NULL) return fail(err, "space %s: %s", space->label, why);
     return fail(err, "%.200s:%d: [space %s]: %s", space->path, space->line, space->label, why);
+}
+
+static int check_sizes(const struct config *config, char *err)
+{
+    uint64_t payload = config->max_payload, message = config->max_message, item = payload > message ? payload : message;
+    const char *larger = payload > message ? "max_payload" : "max_message";
+    char one[32], other[32], least[32];
+    if (item + 1024 > config->max_frame_bytes)
+        return fail(err, "max_frame_bytes must be at least 1 KiB more than %s; they are %s and %s", larger,
+                    size_text((double)config->max_frame_bytes, one), size_text((double)item, other));
+    if (config->out_soft_bytes < 2 * (item + 1024))
+        return fail(err, "out_soft_bytes must be at least twice what %s = %s and 1 KiB are, which makes %s; it is %s", larger,
+                    size_text((double)item, other), size_text((double)(2 * (item + 1024)), least), size_text((double)config->out_soft_bytes, one));
+    if (config->out_hard_bytes <= config->out_soft_bytes)
+        return fail(err, "out_hard_bytes must be more than out_soft_bytes; they are %s and %s", size_text((double)config->out_hard_bytes, one),
+                    size_text((double)config->out_soft_bytes, other));
+    return 0;
 }
 
 int config_check(struct config *config, char *err)
 {
     if (config->listen.socket.ss_family == 0 && config->unix_socket[0] == '\0')
         return fail(err, "listen = none, and no unix_socket: nobody could connect");
-    if (strlen(config->unix_socket) >= CONFIG_SOCKET_MAX) return fail(err, "unix_socket is longer than %d bytes", CONFIG_SOCKET_MAX - 1);
+    if (strlen(config->unix_socket) >= CONFIG_SOCKET_MAX)
+        return fail(err, "unix_socket = %s: is longer than the %d bytes that a socket's path may have", config->unix_socket, CONFIG_SOCKET_MAX - 1);
     if (config->listen.socket.ss_family != 0 && !config_is_loopback(&config->listen.socket) && config->tokens_file[0] == '\0')
         return fail(err,
                     "listen = %s: this address can be reached from other machines, and without tokens anybody could command the daemon from there. "
                     "Set tokens_file (see the README about security), or listen on 127.0.0.1 or [::1].",
                     config->listen.text);
-    if ((config->tls_cert[0] == '\0') != (config->tls_key[0] == '\0')) return fail(err, "tls_cert and tls_key: neither does without the other");
+    if ((config->tls_cert[0] == '\0') != (config->tls_key[0] == '\0'))
+        return fail(err, "tls_cert and tls_key: neither does without the other, and %s is not set",
+                    config->tls_key[0] == '\0' ? "tls_key" : "tls_cert");
     if (config->tls_client_ca[0] != '\0' && config->tls_cert[0] == '\0') return fail(err, "tls_client_ca does nothing without tls_cert and tls_key");
     if (config->snapshot_s > 0 && config->snapshot[0] == '\0') return fail(err, "snapshot_s = %u: into which file? Set snapshot", config->snapshot_s);
     if (config->snapshot[0] != '\0' && config->record[0] != '\0')
         return fail(err, "snapshot and record: a recording begins with an empty world, so that one of them must go");
-    if (config->max_payload + (uint64_t)1024 > config->max_frame_bytes)
-        return fail(err, "max_frame_bytes must be at least 1 KiB more than max_payload");
-    if (config->max_message + (uint64_t)1024 > config->max_frame_bytes)
-        return fail(err, "max_frame_bytes must be at least 1 KiB more than max_message");
-    uint64_t item = config->max_payload > config->max_message ? config->max_payload : config->max_message;
-    if (config->out_soft_bytes < 2 * (item + 1024))
-        return fail(err, "out_soft_bytes must be at least twice max_payload, or max_message if that is more, and 1 KiB");
-    if (config->out_hard_bytes <= config->out_soft_bytes) return fail(err, "out_hard_bytes must be more than out_soft_bytes");
+    if (check_sizes(config, err) != 0) return -1;
     uint64_t page_most = (config->max_frame_bytes - 128) / 32; /* a row takes 28 bytes, a Result's other fields less than 128 */
     if (config->query_page > page_most) config->query_page = (uint32_t)page_most;
     if (config->spaces.n > config->max_spaces) return fail(err, "more spaces are configured than max_spaces");

@@ -98,7 +98,11 @@ int listener_tcp(union stream *listener, uv_loop_t *loop, const struct config *c
     if (status == 0) status = uv_tcp_getsockname(&listener->tcp, (struct sockaddr *)&address, &len);
     if (status != 0)
         return cannot(config->listen.text, status,
-                      status == UV_EADDRINUSE ? "; another aoid or program has this port: end it, or choose another one with --listen" : "", err);
+                      status == UV_EADDRINUSE      ? "; another aoid or program has this port: end it, or choose another one with --listen"
+                      : status == UV_EADDRNOTAVAIL ? "; this machine has no such address: `ip addr` lists those that it has"
+                      : status == UV_EACCES        ? "; ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher one"
+                                                   : "",
+                      err);
     *port = address_text(&address, text);
     if (!config_is_loopback(&address) && config->tls_cert[0] == '\0')
         log_warn("listening", "address=%s why=\"tokens and all else cross the network in the clear, for there is no tls_cert\"", text);
@@ -121,7 +125,7 @@ static const char *make_way(const char *path)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat st;
     if (lstat(path, &st) != 0) return NULL;
-    if (!S_ISSOCK(st.st_mode)) return "there is a file of another kind";
+    if (!S_ISSOCK(st.st_mode)) return "there is a file of another kind, which is left alone: choose another path";
     snprintf(address.sun_path, sizeof address.sun_path, "%.*s", CONFIG_SOCKET_MAX - 1, path);
     if (answers(&address)) return "another aoid or program listens there: end it, or choose another path";
     return unlink(path) == 0 ? NULL : "the socket that is left there cannot be removed";

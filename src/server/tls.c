@@ -41,15 +41,15 @@ static const char *reason(void)
     return text != NULL ? text : "unknown error";
 }
 
-static int fault(const char *path, const char *what, char *err)
+static int fault(const char *option, const char *path, const char *what, char *err)
 {
-    snprintf(err, CONFIG_ERROR_MAX, "%.200s: %.250s", path, what);
+    snprintf(err, CONFIG_ERROR_MAX, "%s = %.200s: %.250s", option, path, what);
     return -1;
 }
 
-static int unreadable(const char *path, const char *what, char *err)
+static int unreadable(const char *option, const char *path, const char *what, char *err)
 {
-    snprintf(err, CONFIG_ERROR_MAX, "%.200s: cannot be read as %s in PEM: %s", path, what, reason());
+    snprintf(err, CONFIG_ERROR_MAX, "%s = %.200s: cannot be read as %s in PEM: %s", option, path, what, reason());
     return -1;
 }
 
@@ -66,10 +66,11 @@ static int no_passphrase(char *buf, int size, int writing, void *ctx)
 static int load_key(SSL_CTX *context, const char *path, char *err)
 {
     struct stat st;
-    if (stat(path, &st) != 0) return fault(path, strerror(errno), err);
+    if (stat(path, &st) != 0) return fault("tls_key", path, strerror(errno), err);
     if (st.st_mode & (S_IROTH | S_IWOTH))
-        return fault(path, "everybody on this machine can read or write it, and it is a private key: chmod o-rwx it", err);
-    if (SSL_CTX_use_PrivateKey_file(context, path, SSL_FILETYPE_PEM) != 1) return unreadable(path, "a private key without a passphrase", err);
+        return fault("tls_key", path, "everybody on this machine can read or write it, and it is a private key: chmod o-rwx it", err);
+    if (SSL_CTX_use_PrivateKey_file(context, path, SSL_FILETYPE_PEM) != 1)
+        return unreadable("tls_key", path, "a private key without a passphrase", err);
     return 0;
 }
 
@@ -78,7 +79,7 @@ static int load_client_ca(SSL_CTX *context, const char *path, char *err)
     STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(path);
     if (names == NULL || SSL_CTX_load_verify_locations(context, path, NULL) != 1) {
         sk_X509_NAME_pop_free(names, X509_NAME_free);
-        return unreadable(path, "certificates", err);
+        return unreadable("tls_client_ca", path, "certificates", err);
     }
     SSL_CTX_set_client_CA_list(context, names);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
@@ -89,8 +90,8 @@ static int load(SSL_CTX *context, const struct config *config, char *err)
 {
     ERR_clear_error();
     if (load_key(context, config->tls_key, err) != 0) return -1; /* first, so that the check below says whether they fit */
-    if (SSL_CTX_use_certificate_chain_file(context, config->tls_cert) != 1) return unreadable(config->tls_cert, "a certificate", err);
-    if (SSL_CTX_check_private_key(context) != 1) return fault(config->tls_key, "is not the key of the certificate in tls_cert", err);
+    if (SSL_CTX_use_certificate_chain_file(context, config->tls_cert) != 1) return unreadable("tls_cert", config->tls_cert, "a certificate", err);
+    if (SSL_CTX_check_private_key(context) != 1) return fault("tls_key", config->tls_key, "is not the key of the certificate in tls_cert", err);
     return config->tls_client_ca[0] != '\0' ? load_client_ca(context, config->tls_client_ca, err) : 0;
 }
 

@@ -98,9 +98,9 @@ static const char *take_line(struct tokens *tokens, char *line)
 static int fault(const char *path, int line, const char *what, char *err)
 {
     if (line > 0)
-        snprintf(err, CONFIG_ERROR_MAX, "%.200s:%d: %.200s", path, line, what);
+        snprintf(err, CONFIG_ERROR_MAX, "tokens_file = %.200s:%d: %.200s", path, line, what);
     else
-        snprintf(err, CONFIG_ERROR_MAX, "%.200s: %.250s", path, what);
+        snprintf(err, CONFIG_ERROR_MAX, "tokens_file = %.200s: %.250s", path, what);
     return -1;
 }
 
@@ -129,7 +129,9 @@ int tokens_load(struct tokens *tokens, const char *path, char *err)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold the daemon up */
     struct stat st;
     if (fd < 0 || fstat(fd, &st) != 0) {
-        fault(path, 0, strerror(errno), err);
+        fault(path, 0,
+              errno == EACCES ? "the daemon's user may not read it: give it to that user's group (chown root:GROUP, chmod 640)" : strerror(errno),
+              err);
         if (fd >= 0) close(fd);
         return -1;
     }

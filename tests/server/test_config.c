@@ -147,7 +147,12 @@ static void faults_are_told_with_file_and_line(void **state)
 {
     (void)state;
     refused("[server]\n\nlisten = 127.0.0.1:1\nlissten = 127.0.0.1:1\n", "f:4: unknown option lissten");
-    refused("[limits]\nlisten = 127.0.0.1:1\n", "f:2: unknown option listen");
+    refused("[limits]\nlisten = 127.0.0.1:1\n", "f:2: unknown option listen in [limits]; it belongs in [server]");
+    refused("[server]\nflush_ms = 5\n", "f:2: unknown option flush_ms in [server]; it belongs in [space NAME-or-ID]");
+    refused("[server]\nidle_timeout_ms = 30s\n", "f:2: idle_timeout_ms = 30s: is not a whole number of milliseconds");
+    refused("[server]\nlisten = \"127.0.0.1:1\"\n", "values stand without quotes");
+    refused("[server]\nlog_level =\n", "f:2: log_level = (nothing): must be error");
+    refused("\xff\xfe[", "f:1: the file is in UTF-16; save it as UTF-8");
     refused("\n[sever]\n", "f:2: unknown section [sever]");
     refused("[spaces 1]\n", "f:1: unknown section");
     refused("listen = 127.0.0.1:1\n", "f:1: an option before the first section");
@@ -156,7 +161,7 @@ static void faults_are_told_with_file_and_line(void **state)
     refused("[limits]\nmax_units = 1\nmax_players = 2\nmax_units = 1\n", "f:4: max_units is given twice");
     refused("[space 1]\n[limits]\n[space 1]\n", "f:3: this space has a section already");
     refused("[space]\n", "f:1: a space needs a name or an id");
-    refused("[space 1]\nid = 2\n[space 2]\n", "f:3: [space 2]: another space has the same id");
+    refused("[space 1]\nid = 2\n[space 2]\n", "f:3: [space 2]: [space 1] has the same id");
     refused("\n[space town]\n", "f:2: [space town]: needs an id");
     refused("[space 1]\nmax_units = 1\n", "f:2: unknown option max_units");
 }
@@ -219,16 +224,26 @@ static void values_out_of_range_or_of_the_wrong_kind_are_refused(void **state)
     set_refused("max_unit=1", "unknown option max_unit");
     set_refused("server.max_units=1", "unknown option max_units");
     set_refused("nonsense", "must be name=value");
+    set_refused("space.flush_ms=20", "which space?");
     set_refused("flush_ms=1", "which space?");
     set_refused("space.1.max_units=1", "unknown option max_units");
     set_refused("space..flush_ms=1", "a space needs a name");
     set_refused("max_units=-1", "max_units = -1: must be between 1 and 1000000");
     set_refused("max_units=99999999999999999999", "must be between 1 and 1000000");
-    set_refused("out_soft_bytes=99999999999GiB", "must be between 8192 and 1073741824");
+    set_refused("out_soft_bytes=99999999999GiB", "must be between 8KiB and 1GiB");
     set_refused("flush=1", "unknown option flush");
     refused("[space 1]\n\nbounds = 1 1 0 2\n", "f:3: bounds = 1 1 0 2: min_x is above max_x");
     refused("[limits]\nmax_units = 7 # not so many\n",
-            "f:2: max_units = 7 # not so many: is not a whole number; a comment behind a value begins with ` ;`");
+            "f:2: max_units = 7 # not so many: is not a whole number, in digits alone; a comment behind a value begins with ` ;`");
+}
+
+static void a_file_may_come_from_windows(void **state)
+{
+    (void)state;
+    struct config config;
+    assert_int_equal(read_text(&config, "\xef\xbb\xbf[limits]\r\nmax_units = 3\r\n"), 0);
+    assert_int_equal(config.max_units, 3);
+    config_clear(&config);
 }
 
 static void options_that_contradict_each_other_are_refused(void **state)
@@ -346,10 +361,10 @@ static void the_command_line_refuses_what_it_does_not_know(void **state)
     struct args args;
     struct config config;
     assert_int_equal(parse(&args, &config, "extra", NULL, NULL, NULL), -1);
-    assert_string_equal(err, "extra: not an option; try `aoid --help`");
+    assert_string_equal(err, "extra: not an option; a file is read with --config FILE; try `aoid --help`");
     config_clear(&config);
     assert_int_equal(parse(&args, &config, "--set", "max_units=0", NULL, NULL), -1);
-    assert_string_equal(err, "--set max_units = 0: must be between 1 and 1000000");
+    assert_string_equal(err, "--set: max_units = 0: must be between 1 and 1000000");
     config_clear(&config);
     assert_int_equal(parse(&args, &config, "--listen", "0.0.0.0:1", NULL, NULL), -1);
     config_clear(&config);
@@ -368,6 +383,7 @@ int main(void)
         cmocka_unit_test(spaces_are_sections_and_one_without_options_is_a_space_of_defaults),
         cmocka_unit_test(faults_are_told_with_file_and_line),
         cmocka_unit_test(values_out_of_range_or_of_the_wrong_kind_are_refused),
+        cmocka_unit_test(a_file_may_come_from_windows),
         cmocka_unit_test(options_that_contradict_each_other_are_refused),
         cmocka_unit_test(only_loopback_addresses_are_taken_without_tokens),
         cmocka_unit_test(a_space_is_set_by_its_id_whatever_its_section_is_called),
