@@ -1,8 +1,10 @@
-/* budget.c: max_memory_bytes: what the process holds, reckoned from one look at the allocator to the next. */
+/* budget.c: max_memory_bytes: what the process holds, reckoned from one look at the system to the next. */
 #include "server/budget.h"
 
 #include <malloc.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
 #include <uv.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -16,37 +18,80 @@
 size_t __sanitizer_get_current_allocated_bytes(void); /* not every compiler has its header */
 #endif
 
-#define LOOK_SHARE 100                /* a look is followed by so many times as long without one */
-#define STALE_NS (uint64_t)1000000000 /* and is taken so long after that in any case: buffers and views grow unasked */
+#define LOOK_NS (uint64_t)10000000 /* a look is so long good for: buffers and views grow unasked */
+#define LOOK_PARTS 64              /* and until so small a part of the limit was admitted */
+#define HURRY_NS (uint64_t)1000000 /* where the limit seems to be reached, only so long */
+#define SEARCH_SHARE 100           /* a search of the allocator is followed by so many times as long without one */
 #define LEAST_BYTES 65536
+
+#ifdef SANITIZED /* which has an allocator of its own, that keeps back what is freed, but knows what is not */
+static uint64_t resident(void)
+{
+    return __sanitizer_get_current_allocated_bytes();
+}
 
 static uint64_t allocated(void)
 {
-#ifdef SANITIZED
-    return __sanitizer_get_current_allocated_bytes(); /* which has an allocator of its own */
+    return __sanitizer_get_current_allocated_bytes();
+}
 #else
+static uint64_t allocated(void)
+{
     struct mallinfo2 all = mallinfo2();
     return all.uordblks + all.hblkhd;
-#endif
 }
 
-static bool fits(const struct budget *budget, uint64_t bytes)
+/* Pages of its own, in bytes. */
+static uint64_t resident(void)
 {
-    int64_t grown = (int64_t)(budget->buffers_bytes - budget->buffers_seen);
-    return budget->next_ns != 0 && (int64_t)(budget->seen_bytes + budget->charged_bytes + bytes) + grown <= (int64_t)budget->limit_bytes;
+    unsigned long long all, shared;
+    FILE *file = fopen("/proc/self/statm", "re");
+    bool known = file != NULL && fscanf(file, "%*u %llu %llu", &all, &shared) == 2;
+    if (file != NULL) fclose(file);
+    return known ? (all - shared) * (uint64_t)sysconf(_SC_PAGESIZE) : allocated();
+}
+#endif
+
+/* What was admitted and what buffers have grown by, in all. */
+static int64_t grown(const struct budget *budget)
+{
+    return (int64_t)(budget->charged_bytes + budget->buffers_bytes);
+}
+
+static void look(struct budget *budget, uint64_t now_ns)
+{
+    budget->resident_bytes = resident();
+    budget->looked_ns = now_ns;
+    budget->looked_at = grown(budget);
+}
+
+static bool pages_fit(const struct budget *budget, uint64_t bytes)
+{
+    return (int64_t)(budget->resident_bytes + bytes) + grown(budget) - budget->looked_at <= (int64_t)budget->limit_bytes;
+}
+
+/* Pages may be held of which the allocator has taken back the most. */
+static bool pieces_fit(struct budget *budget, uint64_t bytes, uint64_t now_ns)
+{
+    if (now_ns >= budget->search_ns) {
+        budget->allocated_bytes = allocated();
+        budget->searched_at = grown(budget);
+        budget->searched_resident_bytes = budget->resident_bytes;
+        budget->search_ns = uv_hrtime() + SEARCH_SHARE * (uv_hrtime() - now_ns);
+    }
+    int64_t since = grown(budget) - budget->searched_at, pages = (int64_t)(budget->resident_bytes - budget->searched_resident_bytes);
+    return (int64_t)(budget->allocated_bytes + bytes) + (since > pages ? since : pages) <= (int64_t)budget->limit_bytes;
 }
 
 static bool has_room(struct budget *budget, uint64_t bytes)
 {
     if (budget == NULL || budget->limit_bytes == 0) return true;
     uint64_t now_ns = uv_hrtime();
-    if (now_ns >= budget->next_ns + (fits(budget, bytes) ? STALE_NS : 0)) {
-        budget->seen_bytes = allocated();
-        budget->charged_bytes = 0;
-        budget->buffers_seen = budget->buffers_bytes;
-        budget->next_ns = uv_hrtime() + LOOK_SHARE * (uv_hrtime() - now_ns);
-    }
-    return fits(budget, bytes);
+    bool stale = now_ns >= budget->looked_ns + LOOK_NS || grown(budget) - budget->looked_at > (int64_t)(budget->limit_bytes / LOOK_PARTS);
+    if (stale) look(budget, now_ns);
+    if (pages_fit(budget, bytes)) return true;
+    if (now_ns >= budget->looked_ns + HURRY_NS) look(budget, now_ns);
+    return pages_fit(budget, bytes) || pieces_fit(budget, bytes, now_ns);
 }
 
 bool budget_admit(struct budget *budget, uint64_t bytes)

@@ -1,4 +1,4 @@
-/* budget.h: max_memory_bytes: what the process holds, reckoned from one look at the allocator to the next. */
+/* budget.h: max_memory_bytes: what the process holds, reckoned from one look at the system to the next. */
 #ifndef AOI_SERVER_BUDGET_H
 #define AOI_SERVER_BUDGET_H
 
@@ -8,15 +8,20 @@
 /* Of unsent bytes a connection may have so many though the memory is full: what it is told must get through. */
 #define BUDGET_UNSENT_BYTES 65536u
 
-/* A look walks the allocator's free lists: 150 ms where there are 500,000 pieces. So it is taken only where the limit seems to be reached, and at most for 1 % of
- * the time. */
+/* A look asks the system how many pages the process has: 5 us. They may be more than what it uses; but to ask the allocator what it has given out is to walk its free lists: 150 ms where there
+ * are 500,000 pieces. So it is searched only where the limit seems to be reached, and at most for 1 % of the time. In between, what is admitted is added, by estimates. */
 struct budget {
     uint64_t limit_bytes;   /* 0: none; then nothing is ever looked at */
-    uint64_t seen_bytes;    /* allocated at the last look */
-    uint64_t charged_bytes; /* admitted since, by estimates that are rather too high */
+    uint64_t charged_bytes; /* admitted so far, by estimates */
     uint64_t buffers_bytes; /* of connections now, counted by whoever has them */
-    uint64_t buffers_seen;  /* at the last look */
-    uint64_t next_ns;       /* when there may be another look; 0: there was none yet */
+
+    uint64_t resident_bytes, looked_ns; /* by the last look, and when it was */
+    int64_t looked_at;                  /* charged and buffers' bytes then */
+
+    uint64_t allocated_bytes;         /* by the last search */
+    uint64_t searched_resident_bytes; /* resident then */
+    int64_t searched_at;              /* charged and buffers' bytes then */
+    uint64_t search_ns;               /* when there may be another */
 };
 
 /* budget NULL: no limit. */

@@ -28,13 +28,35 @@ def adds_stop_near_the_limit_and_go_on_when_there_is_room_again():
             if taken < 200:
                 break
         assert 8000 < held < 17000, held  # 64 MiB hold 16,777 times 4,000 bytes and nothing else
-        for _ in range(20):
-            fill(c, 50000, 200)
+        for again in range(20):
+            fill(c, 50000 + 200 * again, 200)
         stats = c.query(S, stats=pb.StatsQuery())
         assert stats.entities < 17000, stats.entities
         c.ok(S, aoi.move(*[(i, 1, 1) for i in range(1, 1001)]), aoi.flush())
         c.ok(S, aoi.remove(*range(1, held // 2)))
         eventually(lambda: fill(c, 60000, 1) == 1, "there is room again")
+
+
+@test
+def what_takes_more_than_it_is_reckoned_at_is_noticed_before_it_is_much_more():
+    """Entities one to a cell, and spaces: thousands between two looks at a clock."""
+    limit = 64 << 20
+    far = lambda k: (k % 1000 * 16000.0 - 8e6, k // 1000 * 16000.0 - 8e6)
+    greed = {("cells", 10): lambda i: (S, [aoi.add(k, *far(k)) for k in range(1000 * i, 1000 * i + 1000)]),
+             ("spaces", 500): lambda i: (10 + i, [aoi.create_space(), aoi.add(1, 0, 0)])}
+    for (what, many), commands in greed.items():
+        with Daemon(memory=8 << 30, max_memory_bytes=limit, max_spaces=100000) as d, Connection(d.port) as c:  # the one without a sanitizer
+            c.ok(S, aoi.create_space(flush_ms=0, cell_size=100))
+            for first in range(1, 40 * many, many):
+                batches = [pb.Batch(space=space, commands=some) for space, some in map(commands, range(first, first + many))]
+                c.write(b"".join(aoi.encode(c.seq + 1 + i, batch=batch) for i, batch in enumerate(batches)))
+                c.seq += len(batches)
+                if sum(c.reply(c.seq - len(batches) + 1 + i).ack.errors_total for i in range(len(batches))):
+                    break
+            else:
+                raise AssertionError(what + " were never refused")
+            print("        %s: %.0f MB of %.0f" % (what, d.resident_bytes() / 1e6, limit / 1e6))
+            assert d.resident_bytes() < 1.25 * limit, what
 
 
 @test
