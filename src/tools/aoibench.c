@@ -44,8 +44,11 @@ static const struct option_row rows[] = {
     {"ca", "FILE", "speak TLS, and trust these authorities", NET | INPUT, KIND_TEXT, AT(ca), 0, 0},
     {"aoid", "PATH", "start this daemon on a free port, and stop it in the end", NET | INPUT | QUERY, KIND_TEXT, AT(aoid), 0, 0},
     {"pid", "PID", "process of a daemon that runs here, for its CPU time", NET | INPUT | QUERY, KIND_COUNT, AT(pid), 1, 4194304},
-    {"workload", "NAME", "W1 or W2 of `aoibench core`, all of it over the network, in turn with the ceiling; then at half of full load", NET,
-     KIND_TEXT, AT(workload), 0, 0},
+    {"workload", "NAME",
+     "W1 or W2 of `aoibench core`, all of it over the network, in turn with the ceiling; then at half of full load. Sets entities, players, rate, "
+     "side, "
+     "radius, speed and flush_ms, and pins",
+     NET, KIND_TEXT, AT(workload), 0, 0},
     {"entities", "N", "that move; 10000", NET | INPUT | QUERY, KIND_COUNT, AT(entities), 1, 1e7},
     {"players", "N", "each subscribed to an entity; 1000", NET, KIND_COUNT, AT(players), 1, 1e6},
     {"connections", "N", "that the players are spread over, or that are written to; 4, for a workload 16", NET | CEILING, KIND_COUNT, AT(connections),
@@ -56,7 +59,7 @@ static const struct option_row rows[] = {
     {"seconds", "S", "to measure; 10", NET | INPUT | CEILING | QUERY, KIND_NUMBER, AT(seconds), 1e-2, 1e6},
     {"warmup", "S", "before that; 2", NET | INPUT, KIND_NUMBER, AT(warmup), 0, 1e6},
     {"rounds", "N", "that the time is divided into, for medians; 5", NET | INPUT | CEILING | QUERY, KIND_COUNT, AT(rounds), 1, 1000},
-    {"side", "LENGTH", "of the square world; 2000", NET | INPUT | QUERY, KIND_NUMBER, AT(side), 1e-3, 16777216},
+    {"side", "LENGTH", "of the square world; 2000, for query 1000", NET | INPUT | QUERY, KIND_NUMBER, AT(side), 1e-3, 16777216},
     {"radius", "LENGTH", "that every entity sees; 50", NET | QUERY, KIND_NUMBER, AT(radius), 0, 16777216},
     {"speed", "LENGTH", "a second; 5", NET | INPUT, KIND_NUMBER, AT(speed), 0, 1e6},
     {"space", "ID", "made for this, and gone with it; 1", NET | INPUT | QUERY, KIND_COUNT, AT(space), 1, 4294967295.0},

@@ -95,11 +95,12 @@ static int run(struct demo *d)
     printf("loading %s\n", d->data);
     fflush(stdout);
     if (demo_load(d)) return -1;
-    double town_s = d->town.steps.at[d->town.steps.n - 1].t - d->town.steps.at[0].t;
+    uint32_t steps = d->town.steps.n;
+    double step_s = (d->town.steps.at[steps - 1].t - d->town.steps.at[0].t) / (steps - 1); /* for so long each position holds, the last one too */
     printf("%" PRIu32 " cities with %d cameras that pan and zoom over them; a town's traffic with %d players who ride along\n", d->cities.n,
            DEMO_CAMERAS, DEMO_PLAYERS);
-    printf("%.0f s of traffic pass in %.0f s: %d steps of the trace a second, so that everything moves faster than it did\n", town_s,
-           d->town.steps.n * DEMO_STEP_MS / 1e3, 1000 / DEMO_STEP_MS);
+    printf("%.0f s of traffic, in %u steps, pass in %.0f s: %d steps a second, so that everything moves faster than it did\n", steps * step_s, steps,
+           steps * DEMO_STEP_MS / 1e3, 1000 / DEMO_STEP_MS);
     if (demo_compare(d)) return -1;
     uint64_t due = clock_us();
     for (uint32_t step = 1; step < d->town.steps.n; step++) {

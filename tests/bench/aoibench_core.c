@@ -256,13 +256,17 @@ static void report(const struct result *r)
 
 static void usage(FILE *to)
 {
-    fprintf(to, "usage: aoibench core --workload NAME [--index grid|crosslist] [--flushes N] [--warm-up N] [--cell-size N] [--seed N] [--presence] "
-                "[--yardstick "
-                "brute|cells] [--json]\n"
-                "Runs the core alone. All entities watch and move, unless said otherwise. --presence: players that want no updates. --yardstick: W1 "
-                "to W6 beside another way to the same. Exit status 1: "
-                "what players were told differs from brute force.\n");
-    for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++) fprintf(to, "  %-7s %s\n", workloads[i].name, workloads[i].what);
+    fprintf(to,
+            "usage: aoibench core --workload NAME [--index grid|crosslist] [--flushes N] [--warm-up N] [--cell-size N] [--seed N] [--presence] "
+            "[--yardstick "
+            "brute|cells] [--json]\n"
+            "Runs the core alone. All entities watch and move, unless said otherwise. --presence: players that want no updates. --yardstick: W1 "
+            "to W6 beside another way to the same. Exit status 1: "
+            "what players were told differs from brute force.\n"
+            "Without options: the grid, cells of %g, %d rounds to warm up, so many flushes as stand behind the workload.\n",
+            CELL_SIZE, WARM_UP);
+    for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++)
+        fprintf(to, "  %-7s %s; %u\n", workloads[i].name, workloads[i].what, workloads[i].flushes);
 }
 
 /* A number that is all of the text and above 0; else complains and exits. */
