@@ -248,37 +248,76 @@ static uint64_t changed(const struct cover_look *l, const struct aoi__page *page
     return page->window == l->dir->window ? which : 0;
 }
 
-/* What was told and what is inside, of the i-th page: who comes and goes, whose state changed; and what is told still. */
-static void compare(struct cover_look *l, uint32_t i, uint64_t inside)
+/* The i-th page is listed if something came to it or went from it, without a branch: that could not be guessed well. Whether the state of what is told has changed. */
+static inline bool note(struct aoi__differ **d, uint32_t i, const struct aoi__page *page, uint64_t window, uint64_t told, uint64_t inside)
 {
-    struct aoi__cover *c = l->c;
-    const struct aoi__page *page = &l->dir->page.at[c->page[i]];
-    struct aoi_space *space = l->k->space;
-    uint64_t told = c->told[i];
-    uint64_t come = inside & ~told, gone = told & ~inside, state = changed(l, page, page->state) & inside & told;
-    if ((come | gone | state) == 0) return;
-    struct aoi__scratch *s = l->k->s;
-    uint32_t listed = s->come.n - s->gone.n;
-    list_places(space, page, come, &s->come);
-    list_gone(l->k, page, gone, c->late != NULL ? c->late[i] : 0);
-    if (state != 0) list_places(space, page, state, &s->restated);
-    c->told[i] = inside;                         /* those that are not told after all are taken out again: aoi__cover_drop() */
-    c->told_n += s->come.n - s->gone.n - listed; /* come less gone */
-    if (c->late != NULL) c->late[i] &= inside;
+    **d = (struct aoi__differ){.places = told ^ inside, .page = i};
+    *d += told != inside;
+    return (page->window == window) & ((page->state & told) != 0);
 }
 
-static void compare_all(struct cover_look *l, const uint64_t *inside)
+static struct aoi__differ *note_first(struct aoi__scratch *s, uint32_t pages)
+{
+    array_reserve(&s->differ, (size_t)pages + 1); /* the last may be written and not counted, or read and not used */
+    return s->differ.at;
+}
+
+/* Whether anything is to be compared. */
+static bool note_end(struct aoi__scratch *s, const struct aoi__differ *end, bool restates)
+{
+    s->differ.n = (uint32_t)(end - s->differ.at);
+    s->restates = restates;
+    return s->differ.n > 0 || restates;
+}
+
+static void list_restated(struct cover_look *l, const uint64_t *inside)
 {
     for (uint32_t i = 0; i < l->c->n; i++) {
         const struct aoi__page *page = &l->dir->page.at[l->c->page[i]];
-        if (inside[i] != l->c->told[i] || changed(l, page, page->state) != 0) compare(l, i, inside[i]);
+        list_places(l->k->space, page, changed(l, page, page->state) & inside[i] & l->c->told[i], &l->k->s->restated);
     }
+}
+
+/* Room for so many more. */
+static uint32_t *room_in(aoi__slots *list, size_t n)
+{
+    array_reserve(list, list->n + n);
+    return list->at + list->n;
+}
+
+/* Of all pages that were noted: who comes and goes; and what is told still. All places in one loop, whose end is all that may be guessed wrong. */
+static void compare(struct cover_look *l, const uint64_t *inside)
+{
+    struct aoi__scratch *s = l->k->s;
+    struct aoi__cover *c = l->c;
+    const struct aoi__differ *d = s->differ.at, *end = d + s->differ.n;
+    size_t most = (size_t)s->differ.n * AOI__PAGE;
+    aoi__slots *const list[4] = {&s->vanished, &s->gone, &s->appeared, &s->come};
+    uint32_t *to[4];
+    for (int i = 0; i < 4; i++) to[i] = room_in(list[i], most);
+    for (uint64_t m = d->places; d < end; m = m != 0 ? m : d->places) {
+        const struct aoi__page *page = &l->dir->page.at[c->page[d->page]];
+        uint32_t place = (uint32_t)__builtin_ctzll(m);
+        bool comes = inside[d->page] >> place & 1, late = c->late != NULL && c->late[d->page] >> place & 1;
+        bool elsewhere = (comes ? changed(l, page, page->arrived) : ~page->used) >> place & 1;
+        *to[comes * 2 + elsewhere]++ = aoi__page_slots(page, l->dir->dims)[place] | (late ? AOI__LATE : 0);
+        m &= m - 1;
+        d += m == 0;
+    }
+    for (int i = 0; i < 4; i++) {
+        uint32_t n = (uint32_t)(to[i] - list[i]->at) - list[i]->n;
+        list[i]->n += n;
+        c->told_n += i >= 2 ? n : -n;
+    }
+    memcpy(c->told, inside, c->n * sizeof *c->told); /* those that are not told after all are taken out again: aoi__cover_drop() */
+    for (uint32_t i = 0; c->late != NULL && i < c->n; i++) c->late[i] &= inside[i];
 }
 
 void aoi__cover_compare(struct aoi__look *k, const uint64_t *inside)
 {
     struct cover_look l = {.k = k, .c = &k->p->cover, .dir = k->space->ops->pages(k->space)};
-    compare_all(&l, inside);
+    if (k->s->restates) list_restated(&l, inside);
+    if (k->s->differ.n > 0) compare(&l, inside);
 }
 
 /* Those of the places that a player who was told of them keeps within its margin, where that is not the box. */
@@ -398,7 +437,13 @@ static void look_by_masks(struct cover_look *l, uint64_t *inside, uint64_t *othe
         catch_up(c, inside, other);
         k->space->kernels->rows(&l->sieve, other, &k->s->updates);
     }
-    compare_all(l, inside);
+    struct aoi__differ *d = note_first(k->s, c->n);
+    bool restates = false;
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct aoi__page *page = &l->dir->page.at[c->page[i]];
+        restates |= note(&d, i, page, l->dir->window, c->told[i], inside[i]);
+    }
+    note_end(k->s, d, restates);
 }
 
 /* A page that lies wholly inside, or of which not all have a layer of the mask: what the kernels for boxes do not do. Returns what is to be seen of `in`. */
@@ -430,7 +475,8 @@ bool aoi__sift_box(struct aoi_space *space, const struct aoi__cover *c, struct a
                    mask = sieve->mask; /* what stores to inside are not to make the compiler reload */
     const uint64_t *told = c->told, window = sieve->window;
     const struct aoi__page *pool = sieve->pool;
-    bool differs = false;
+    struct aoi__differ *d = note_first(space->scratch, n);
+    bool restates = false;
     sieve->page = number;
     sieve->n = border;
     aoi__sieve_box(sieve, w->base_lo, w->base_hi);
@@ -444,11 +490,11 @@ bool aoi__sift_box(struct aoi_space *space, const struct aoi__cover *c, struct a
         const struct aoi__page *page = &pool[number[i]];
         uint64_t in = i < border ? inside[i] : page->used;
         if (i >= border || !(page->all & mask)) in = sift_page(space, c, i, sieve, t, in);
-        if (number[i] == own.page) in &= ~bit_of(own);
+        in &= ~(number[i] == own.page ? bit_of(own) : 0);
         inside[i] = in;
-        differs |= in != told[i] || (page->window == window && (page->state & told[i]) != 0);
+        restates |= note(&d, i, page, window, told[i], in);
     }
-    return differs;
+    return note_end(space->scratch, d, restates);
 }
 
 void aoi__teller_for(struct aoi__teller *t, struct aoi__look *k, struct aoi__sieve *sieve)
@@ -480,12 +526,12 @@ void aoi__cover_look(struct aoi__look *k)
     bool box = l.w->slot == AOI__NONE || space->set.shape != AOI_SHAPE_SPHERE;
     if (!box || k->margin > 0 || (c->late != NULL && k->tiers == NULL)) {
         look_by_masks(&l, s->mask[0].at, s->mask[1].at);
-        return;
+    } else {
+        struct aoi__teller teller;
+        aoi__teller_for(&teller, k, &l.sieve);
+        aoi__sift_box(space, c, &l.sieve, &teller, s->mask[0].at);
     }
-    struct aoi__teller teller;
-    aoi__teller_for(&teller, k, &l.sieve);
-    aoi__sift_box(space, c, &l.sieve, &teller, s->mask[0].at);
-    compare_all(&l, s->mask[0].at);
+    aoi__cover_compare(k, s->mask[0].at);
 }
 
 /* Which of the cover's masks, and which bit of it, are about an entity that stands in one of its pages. */
@@ -575,7 +621,7 @@ static void reconcile_few(struct aoi__look *k)
         if (take_gone(s, s->perhaps.at[i], &late)) rehouse(k, s->perhaps.at[i], late, true);
 }
 
-void aoi__cover_reconcile(struct aoi__look *k)
+static void reconcile(struct aoi__look *k)
 {
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
@@ -611,6 +657,21 @@ void aoi__cover_reconcile(struct aoi__look *k)
     for (uint32_t i = 0; i < s->gone.n; i++)
         if (space->mark[s->gone.at[i] & AOI__TOLD_SLOT] != seen) s->gone.at[n++] = s->gone.at[i];
     s->gone.n = n;
+}
+
+static void append(aoi__slots *to, const aoi__slots *from)
+{
+    if (from->n == 0) return;
+    array_reserve(to, (size_t)to->n + from->n);
+    memcpy(to->at + to->n, from->at, from->n * sizeof *from->at);
+    to->n += from->n;
+}
+
+void aoi__cover_reconcile(struct aoi__look *k)
+{
+    reconcile(k);
+    append(&k->s->come, &k->s->appeared);
+    append(&k->s->gone, &k->s->vanished);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- any view */

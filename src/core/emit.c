@@ -27,6 +27,9 @@ void aoi__scratch_free(struct aoi__scratch *s)
     array_clear(&s->perhaps);
     array_clear(&s->restated);
     array_clear(&s->owed);
+    array_clear(&s->appeared);
+    array_clear(&s->vanished);
+    array_clear(&s->differ);
     for (int i = 0; i < 2; i++) array_clear(&s->mask[i]);
     array_clear(&s->leave_id);
     array_clear(&s->payload_id);

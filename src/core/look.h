@@ -6,6 +6,12 @@
 #include "core/rank.h"
 #include "core/space.h"
 
+/* Places of a page of a cover, which is its page-th, at which something came or went. */
+struct aoi__differ {
+    uint64_t places;
+    uint32_t page;
+};
+
 /* Columns and lists of the delta that is being made; they grow and are kept, so that a warm flush allocates nothing. */
 struct aoi__scratch {
     aoi__slots found;      /* what the index found for one watch */
@@ -15,6 +21,9 @@ struct aoi__scratch {
     ARRAY(double) distance;
     /* of a cover: told and no longer seen; come into the margin; kept with another state; of those, who had no room */
     aoi__slots gone, perhaps, restated, owed;
+    aoi__slots appeared, vanished; /* come and gone, though each stands where it stood: until it is known who of the others merely changed places */
+    ARRAY(struct aoi__differ) differ;
+    bool restates;           /* some that are told have another state */
     ARRAY(uint64_t) mask[2]; /* by page of a cover */
     ARRAY(float) reach;      /* by page and place: kernel.h */
     struct aoi__glance *glance;
