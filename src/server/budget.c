@@ -94,16 +94,23 @@ static bool has_room(struct budget *budget, uint64_t bytes)
     return pages_fit(budget, bytes) || pieces_fit(budget, bytes, now_ns);
 }
 
+static bool ask(struct budget *budget, uint64_t bytes)
+{
+    bool room = has_room(budget, bytes);
+    if (!room) budget->denied++;
+    return room;
+}
+
 bool budget_admit(struct budget *budget, uint64_t bytes)
 {
-    if (!has_room(budget, bytes)) return false;
+    if (!ask(budget, bytes)) return false;
     budget_charge(budget, bytes);
     return true;
 }
 
 bool budget_full(struct budget *budget)
 {
-    return !has_room(budget, LEAST_BYTES);
+    return !ask(budget, LEAST_BYTES);
 }
 
 void budget_count(struct budget *budget, uint64_t *counted, uint64_t bytes)

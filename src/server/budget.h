@@ -14,6 +14,7 @@ struct budget {
     uint64_t limit_bytes;   /* 0: none; then nothing is ever looked at */
     uint64_t charged_bytes; /* admitted so far, by estimates */
     uint64_t buffers_bytes; /* of connections now, counted by whoever has them */
+    uint64_t denied;        /* how often the answer was no */
 
     uint64_t resident_bytes, looked_ns; /* by the last look, and when it was */
     int64_t looked_at;                  /* charged and buffers' bytes then */

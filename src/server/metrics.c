@@ -53,6 +53,8 @@ struct process_values {
 struct values {
     struct metrics metrics;
     uint64_t sessions, space_n, ready, log_dropped;
+    uint32_t shortest_ms, longest_ms; /* flush_ms of the spaces that have one; 0: none has */
+    uint64_t memory_full, memory_limit_bytes, memory_denied;
     struct aoi_stats live, since; /* of the spaces that there are; with those that have ended, for what is counted since the start */
     struct process_values process;
     ARRAY(struct space_values) spaces;
@@ -112,6 +114,9 @@ static void look_at_spaces(struct values *v, const struct aoi_world *world)
         struct aoi_stats stats = {0};
         aoi_space_stats(space, &stats); /* only once: memory_bytes is found out by a walk over players and cells */
         add(&v->live, &stats);
+        uint32_t flush_ms = aoi_space_settings(space)->flush_ms;
+        if (flush_ms > v->longest_ms) v->longest_ms = flush_ms;
+        if (flush_ms > 0 && (v->shortest_ms == 0 || flush_ms < v->shortest_ms)) v->shortest_ms = flush_ms;
         v->space_n++;
         if (v->spaces.n < METRICS_SPACES) *array_add(&v->spaces) = (struct space_values){.id = aoi_space_id(space), .stats = stats};
     }
@@ -155,6 +160,11 @@ static void write_spaces(struct buf *out, const struct row *row, const struct va
         const struct space_values *space = &v->spaces.at[i];
         buf_printf(out, "%s{space=\"%llu\"} %llu\n", row->name, (unsigned long long)space->id, (unsigned long long)whole(space, row->offset));
     }
+}
+
+static void write_intervals(struct buf *out, const struct row *row, const struct values *v)
+{
+    buf_printf(out, "%s{of=\"shortest\"} %.3f\n%s{of=\"longest\"} %.3f\n", row->name, v->shortest_ms / 1e3, row->name, v->longest_ms / 1e3);
 }
 
 static void write_reasons(struct buf *out, const struct row *row, const struct values *v)
@@ -220,11 +230,16 @@ static const struct row rows[] = {
     {"aoid_flush_duration_seconds", "histogram", write_histogram, AT(metrics.flush), "What a flush took, from the first player to the last."},
     {"aoid_delta_latency_seconds", "histogram", write_histogram, AT(metrics.latency),
      "From the oldest change that a flush tells to its deltas being ready to be sent."},
+    {"aoid_flush_interval_seconds", "gauge", write_intervals, 0, "flush_ms of the spaces, the shortest and the longest; 0: none has one."},
     {"aoid_oracle_checked_total", "counter", write_whole, AT(metrics.oracle_checked), "Views of players that were compared with brute force."},
     {"aoid_oracle_left_out_total", "counter", write_whole, AT(metrics.oracle_left_out), "Views not compared because their player was skipped."},
     {"aoid_oracle_mismatches_total", "counter", write_whole, AT(metrics.oracle_mismatches), "Differences found: any at all is a bug in aoid."},
     {"aoid_spaces", "gauge", write_whole, AT(space_n), "Spaces; those of the 1000 lowest ids have series of their own."},
     {"aoid_memory_bytes", "gauge", write_whole, AT(live.memory_bytes), "Memory of all spaces, reckoned; the process as a whole: see below."},
+    {"aoid_memory_limit_bytes", "gauge", write_whole, AT(memory_limit_bytes), "max_memory_bytes; 0: there is no limit."},
+    {"aoid_memory_full", "gauge", write_whole, AT(memory_full), "1: max_memory_bytes stands in the way, or did within the last 5 s."},
+    {"aoid_memory_denied_total", "counter", write_whole, AT(memory_denied),
+     "Times that it stood in the way: commands refused, enters that wait, connections not read."},
     {"aoid_entities", "gauge", write_whole, AT(live.entities), "Entities of all spaces."},
     {"aoid_players", "gauge", write_whole, AT(live.players), "Players of all spaces."},
     {"aoid_pairs", "gauge", write_whole, AT(live.pairs), "Told entities, added up over all players."},
@@ -266,6 +281,9 @@ void metrics_write(const struct metrics_source *source, struct buf *out)
     struct values v = {.metrics = *source->metrics,
                        .sessions = source->sessions,
                        .ready = !source->draining,
+                       .memory_full = source->memory_full,
+                       .memory_limit_bytes = source->memory_limit_bytes,
+                       .memory_denied = source->memory_denied,
                        .log_dropped = log_dropped(),
                        .since = source->metrics->ended};
     look_at_spaces(&v, source->world);

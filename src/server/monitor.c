@@ -16,8 +16,13 @@ static int page_metrics(void *ctx, uint64_t after, struct buf *body)
     struct server *server = ((struct monitor *)ctx)->server;
     (void)after;
     server->metrics.http_requests++;
-    const struct metrics_source source = {
-        .metrics = &server->metrics, .world = server->world, .sessions = server->sessions.by_id.n, .draining = server->draining};
+    const struct metrics_source source = {.metrics = &server->metrics,
+                                          .world = server->world,
+                                          .sessions = server->sessions.by_id.n,
+                                          .memory_limit_bytes = server->budget.limit_bytes,
+                                          .memory_denied = server->budget.denied,
+                                          .memory_full = server->memory_full,
+                                          .draining = server->draining};
     metrics_write(&source, body);
     return OK;
 }

@@ -19,6 +19,7 @@
 #define LIGHT_MAX_NS ((uint64_t)1000 * 1000)
 #define LIGHT_ALL_NS ((uint64_t)SERVER_TICK_MS * 1000 * 1000 / 2)
 #define READ_LEAST_BYTES (16u * 1024)
+#define MEMORY_CALM_MS 5000
 #define DRAIN_TICK_MS 50
 /* What a client sent before it could hear of the end is still answered. */
 #define DRAIN_GRACE_MS 100
@@ -65,6 +66,23 @@ static void end_leases(struct server *server)
     }
 }
 
+/* One line when max_memory_bytes begins to stand in the way, and one when it has not for a while: near the limit it goes to and fro. */
+static void watch_memory(struct server *server)
+{
+    struct budget *budget = &server->budget;
+    if (server->denied_seen != budget->denied) {
+        server->denied_seen = budget->denied;
+        server->denied_ms = server->clock_ms;
+        if (!server->memory_full)
+            log_warn("memory", "full=yes max_memory_bytes=%llu why=\"what would add to it is refused (LIMIT_EXCEEDED), and enters wait\"",
+                     (unsigned long long)budget->limit_bytes);
+        server->memory_full = true;
+    } else if (server->memory_full && server->clock_ms >= server->denied_ms + MEMORY_CALM_MS && !budget_full(budget)) {
+        server->memory_full = false;
+        log_info("memory", "full=no denied=%llu", (unsigned long long)budget->denied);
+    }
+}
+
 static uint32_t waiting(const struct server *server)
 {
     return server->light.n + server->heavy.n;
@@ -80,8 +98,9 @@ static void on_tick(uv_timer_t *timer)
     if (server->crowd / 2 >= waiting(server)) server->crowd /= 2;
     for (uint32_t i = server->conns.n; i-- > 0;) conn_tick(server->conns.at[i]); /* one that drops is replaced by a later one */
     end_leases(server);
+    watch_memory(server);
     server_settle(server);
-    if (server->conns.n == 0 && server->sessions.away_n == 0) uv_timer_stop(timer);
+    if (server->conns.n == 0 && server->sessions.away_n == 0 && !server->memory_full) uv_timer_stop(timer);
 }
 
 void server_start_tick(struct server *server)

@@ -48,16 +48,18 @@ struct server {
     struct dispatch dispatch;
     struct snapshot snapshot;
 
-    conn_list conns;        /* all whose sockets are open */
-    conn_list light, heavy; /* that wait for their next turn: light ones have used little time lately, and go first */
-    uint32_t crowd;         /* how many waited at once lately: halved with each tick */
-    uint64_t turn_began_ns; /* of the first input in this turn of the loop; 0: none yet */
-    bool holds;             /* some conn waits for the end of a flush */
-    uint64_t let_go;        /* flusher.ended when they were looked at last */
-    uint32_t refused;       /* conns that do not count towards max_connections */
-    uint64_t clock_ms;      /* for the connections' timeouts: runs with the ticks, at most two of them at once, so that time
+    conn_list conns;                 /* all whose sockets are open */
+    conn_list light, heavy;          /* that wait for their next turn: light ones have used little time lately, and go first */
+    uint32_t crowd;                  /* how many waited at once lately: halved with each tick */
+    uint64_t turn_began_ns;          /* of the first input in this turn of the loop; 0: none yet */
+    bool holds;                      /* some conn waits for the end of a flush */
+    uint64_t let_go;                 /* flusher.ended when they were looked at last */
+    uint32_t refused;                /* conns that do not count towards max_connections */
+    uint64_t clock_ms;               /* for the connections' timeouts: runs with the ticks, at most two of them at once, so that time
                                      which the daemon spent without reading is not counted against its peers */
-    uint64_t ticked_ms;     /* the loop's time of the last tick */
+    bool memory_full;                /* max_memory_bytes stands in the way, or did a moment ago */
+    uint64_t denied_seen, denied_ms; /* budget.denied at the last tick, and when it had grown */
+    uint64_t ticked_ms;              /* the loop's time of the last tick */
     uint32_t ticks;
 
     /* Called when the handles are closed, for whoever has some of his own on the loop. */

@@ -239,5 +239,26 @@ def an_address_that_cannot_be_is_refused_in_plain_words_and_none_is_fine():
         assert "event=http" not in d.log()
 
 
+@test
+def memory_that_is_full_is_told_once_and_so_is_that_there_is_room_again():
+    with monitored(max_memory_bytes="64MiB") as d, Connection(d.port) as c:
+        port = http_port(d)
+        assert scrape(port)["aoid_memory_full"] == 0 and scrape(port)["aoid_memory_limit_bytes"] == 64 << 20
+        c.ok(S, aoi.create_space(flush_ms=0))
+        for first in range(1, 40000, 200):
+            ack = c.batch(S, *[aoi.add(i, 0, 0, payload=b"x" * 4000) for i in range(first, first + 200)])
+            if ack.errors_total:
+                break
+        for _ in range(5):  # again and again it is refused, and told no more
+            c.batch(S, *[aoi.add(i, 0, 0, payload=b"x" * 4000) for i in range(50000, 50200)])
+            time.sleep(0.15)
+        assert d.log().count("event=memory full=yes max_memory_bytes=67108864") == 1, d.tail()
+        series = scrape(port)
+        assert series["aoid_memory_full"] == 1 and series["aoid_memory_denied_total"] >= 200, series
+        c.ok(S, aoi.remove(*range(1, first)))
+        eventually(lambda: "event=memory full=no" in d.log(), "there is room again", 60)
+        assert scrape(port)["aoid_memory_full"] == 0 and d.log().count("event=memory") == 2, d.tail()
+
+
 if __name__ == "__main__":
     main()
