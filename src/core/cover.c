@@ -446,7 +446,7 @@ static void look_by_masks(struct cover_look *l, uint64_t *inside, uint64_t *othe
     note_end(k->s, d, restates);
 }
 
-/* A page that lies wholly inside, or of which not all have a layer of the mask: what the kernels for boxes do not do. Returns what is to be seen of `in`. */
+/* The rest for a page of which `in` lies inside, where it was not a kernel for boxes that found it, or not all have a layer of the mask. Returns what is to be seen of that. */
 static uint64_t sift_page(struct aoi_space *space, const struct aoi__cover *c, uint32_t i, struct aoi__sieve *sieve, struct aoi__teller *t,
                           uint64_t in)
 {
@@ -495,6 +495,65 @@ bool aoi__sift_box(struct aoi_space *space, const struct aoi__cover *c, struct a
         restates |= note(&d, i, page, window, told[i], in);
     }
     return note_end(space->scratch, d, restates);
+}
+
+#define FEW_PLACES 4 /* are looked at one by one */
+
+/* Places of a page that are not, or may not be, as they were at the last flush. */
+static uint64_t changed_places(const struct aoi__sieve *sieve, const struct aoi__page *page)
+{
+    return page->window == sieve->window ? page->moved | page->arrived | page->state | (page->busy & ~page->used) : 0;
+}
+
+/* What is to be seen of the i-th page, of which only these places have changed; and the rows of those that moved. */
+static uint64_t sift_places(struct aoi_space *space, const struct aoi__cover *c, uint32_t i, struct aoi__sieve *sieve, struct aoi__teller *t,
+                            uint64_t changed)
+{
+    const struct aoi__page *page = &sieve->pool[c->page[i]];
+    uint64_t in = 0;
+    for (uint64_t m = changed & page->used; m != 0; m &= m - 1) {
+        uint32_t k = (uint32_t)__builtin_ctzll(m);
+        float pos[3] = {0};
+        for (uint32_t a = 0; a < space->dims; a++) pos[a] = page->x[a * page->cap + k];
+        in |= (uint64_t)aoi__inside(pos, sieve->lo, sieve->hi, space->dims) << k;
+    }
+    return sift_page(space, c, i, sieve, t, in) | (c->told[i] & ~changed);
+}
+
+bool aoi__sift_changed(struct aoi_space *space, const struct aoi__cover *c, struct aoi__sieve *sieve, struct aoi__teller *t, uint64_t *inside)
+{
+    const struct aoi__watch *w = &space->watches.at[c->watch];
+    struct aoi__scratch *s = space->scratch;
+    const struct aoi__home own = own_home(space->ops->pages(space), w);
+    struct aoi__cover part = *c; /* the pages of which many places have changed */
+    for (int i = 1; i < 3; i++) array_reserve(&s->mask[i], (size_t)c->n + 1);
+    array_reserve(&s->found, (size_t)c->n + 1);
+    part.page = s->found.at;
+    part.told = s->mask[1].at;
+    part.n = part.border = 0;
+    aoi__sieve_box(sieve, w->base_lo, w->base_hi);
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct aoi__page *page = &sieve->pool[c->page[i]];
+        uint64_t changed = changed_places(sieve, page);
+        inside[i] = c->told[i];
+        if (changed == 0) continue;
+        if (__builtin_popcountll(changed) <= FEW_PLACES) {
+            if (c->page[i] == own.page) changed &= ~bit_of(own);
+            inside[i] = sift_places(space, c, i, sieve, t, changed);
+            continue;
+        }
+        part.page[part.n] = c->page[i];
+        part.told[part.n++] = c->told[i];
+        if (i < c->border) part.border = part.n;
+    }
+    if (part.n > 0) aoi__sift_box(space, &part, sieve, t, s->mask[2].at);
+    struct aoi__differ *d = note_first(s, c->n);
+    bool restates = false;
+    for (uint32_t i = 0, k = 0; i < c->n; i++) {
+        if (k < part.n && c->page[i] == part.page[k]) inside[i] = s->mask[2].at[k++];
+        restates |= note(&d, i, &sieve->pool[c->page[i]], sieve->window, c->told[i], inside[i]);
+    }
+    return note_end(s, d, restates);
 }
 
 void aoi__teller_for(struct aoi__teller *t, struct aoi__look *k, struct aoi__sieve *sieve)

@@ -39,6 +39,9 @@ void aoi__teller_for(struct aoi__teller *t, struct aoi__look *k, struct aoi__sie
 /* By the box in which everything enters: what is inside each page; and, if they are wanted, the rows of what is told, inside, and moved. Whether anybody came or went, or has
  * another state. */
 bool aoi__sift_box(struct aoi_space *space, const struct aoi__cover *c, struct aoi__sieve *sieve, struct aoi__teller *t, uint64_t *inside);
+/* The same for a watch that is where it was, of a player that was told all that was inside: only pages that changed in the window are looked at. When few move, most of what a player
+ * sees lies still, and columns that nobody has touched are far away in memory. Not by tiers. */
+bool aoi__sift_changed(struct aoi_space *space, const struct aoi__cover *c, struct aoi__sieve *sieve, struct aoi__teller *t, uint64_t *inside);
 /* Fills the lists of the scratch as aoi__cover_look() does, by what is inside each page. */
 void aoi__cover_compare(struct aoi__look *k, const uint64_t *inside);
 

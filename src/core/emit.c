@@ -30,7 +30,7 @@ void aoi__scratch_free(struct aoi__scratch *s)
     array_clear(&s->appeared);
     array_clear(&s->vanished);
     array_clear(&s->differ);
-    for (int i = 0; i < 2; i++) array_clear(&s->mask[i]);
+    for (int i = 0; i < 3; i++) array_clear(&s->mask[i]);
     array_clear(&s->leave_id);
     array_clear(&s->payload_id);
     array_clear(&s->layers_id);

@@ -160,7 +160,8 @@ static bool blob_same(const struct aoi__blob *a, const struct aoi__blob *b)
 
 /* ------------------------------------------------------------------------------------------------------------- touching */
 
-#define MOVES 1024 /* so many are settled together, so that memory can be fetched ahead */
+#define MOVES 1024 /* so many are settled together, so that memory can be fetched ahead: */
+#define AHEAD 16
 
 /* Up to MOVES of those that were moved, which are moving no more; *from: where to go on, 0 at first. Returns how many: 0 when there are none left. */
 static uint32_t take_moving(struct aoi_space *space, uint32_t *from, uint32_t slot[MOVES])
@@ -336,8 +337,10 @@ static uint32_t part_moved(struct aoi_space *space, uint32_t *slot, uint32_t n)
 static void settle_moved(struct aoi_space *space, uint32_t *slot, uint32_t n)
 {
     n = part_moved(space, slot, n);
-    for (uint32_t i = 0; i < n; i++) /* also if it is back where it was: its watch may have been placed elsewhere meanwhile */
+    for (uint32_t i = 0; i < n; i++) { /* also if it is back where it was: its watch may have been placed elsewhere meanwhile */
+        if (i + AHEAD < n) __builtin_prefetch(&space->own[slot[i + AHEAD]]);
         if (space->own[slot[i]].watch != AOI__NONE) aoi__watch_place(space, space->own[slot[i]].watch);
+    }
     n = space->ops->settle != NULL ? space->ops->settle(space, slot, n) : settle_each(space, slot, n);
     for (uint32_t i = 0; i < n && space->shown.n > 0; i++)
         if (space->cold[slot[i]].flags & AOI__SHOWN) aoi__shown_dirty(space, space->hot[slot[i]].id);

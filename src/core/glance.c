@@ -215,7 +215,8 @@ bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, co
     if (k->tiers != NULL) aoi__watch_anchor(space, w, k->anchor);
     struct aoi__teller teller;
     aoi__teller_for(&teller, k, &g->sieve);
-    bool differs = aoi__sift_box(space, c, &g->sieve, &teller, inside);
+    bool still = w->placed < space->flush && teller.k == NULL;
+    bool differs = (still ? aoi__sift_changed : aoi__sift_box)(space, c, &g->sieve, &teller, inside);
     *left = k->left;
     if (differs || state)
         *left = differ(space, p, room, info, inside, *left, state);

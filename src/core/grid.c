@@ -177,7 +177,14 @@ static uint32_t grid_settle(struct aoi_space *space, uint32_t *slot, uint32_t n)
     struct grid *g = grid_of(space);
     uint32_t moved = 0, dims = space->dims;
     for (uint32_t i = 0; i < n; i++) {
-        if (i + 2 * AHEAD < n) __builtin_prefetch(page_of(g, slot[i + 2 * AHEAD]));
+        if (i + 3 * AHEAD < n) {
+            __builtin_prefetch(&g->dir.home.at[slot[i + 3 * AHEAD]]);
+            __builtin_prefetch(&space->hot[slot[i + 3 * AHEAD]], 1);
+        }
+        if (i + 2 * AHEAD < n) {
+            __builtin_prefetch(page_of(g, slot[i + 2 * AHEAD]), 1);
+            __builtin_prefetch(&page_of(g, slot[i + 2 * AHEAD])->at);
+        }
         if (i + AHEAD < n) {
             const struct aoi__page *next = page_of(g, slot[i + AHEAD]);
             __builtin_prefetch(next->x + g->dir.home.at[slot[i + AHEAD]].place, 1);
@@ -500,8 +507,10 @@ static void grid_resolve(struct aoi_space *space)
     uint32_t layers = g->wide_layers;
     for (uint32_t i = 0; i < g->changed.n; i++) {
         struct aoi__block *block = &g->dir.block.at[g->changed.at[i]];
-        for (uint32_t k = 0; k < block->entries.n; k++)
+        for (uint32_t k = 0; k < block->entries.n; k++) {
+            if (k + AHEAD < block->entries.n) __builtin_prefetch(&space->watches.at[block->entries.at[k + AHEAD].watch].mask);
             if (block->entries.at[k].mask & block->changed) dirty_if(space, block->entries.at[k].watch, block->changed_layers);
+        }
         layers |= block->changed_layers;
         block->changed = 0;
         block->changed_layers = 0;

@@ -24,7 +24,7 @@ struct aoi__scratch {
     aoi__slots appeared, vanished; /* come and gone, though each stands where it stood: until it is known who of the others merely changed places */
     ARRAY(struct aoi__differ) differ;
     bool restates;           /* some that are told have another state */
-    ARRAY(uint64_t) mask[2]; /* by page of a cover */
+    ARRAY(uint64_t) mask[3]; /* by page of a cover */
     ARRAY(float) reach;      /* by page and place: kernel.h */
     struct aoi__glance *glance;
     ARRAY(uint64_t) since; /* the next aoi__player.since */

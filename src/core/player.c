@@ -29,6 +29,7 @@ void aoi__watch_place(struct aoi_space *space, uint32_t watch)
 {
     struct aoi__watch *w = &space->watches.at[watch];
     aoi__watch_dirty(space, watch);
+    w->placed = space->flush + (space->flush_phase == AOI__FLUSH_NONE);
     if (w->slot != AOI__NONE && space->cold[w->slot].radius == 0) {
         if (w->active) space->ops->watch_clear(space, watch);
         w->active = false;

@@ -90,6 +90,7 @@ struct aoi__watch {
     float lo[3], hi[3];                /* where it may stay: the base grown by the margin. Never too small. This is what the index knows */
     uint32_t mask;                     /* at least the layers that its players see */
     ARRAY(struct aoi__viewer) viewers; /* whom a change in the area concerns; one for a viewport. None: the watch is free */
+    uint64_t placed;                   /* number of the flush that tells of its last change of place */
 };
 
 /* The two ends of a subscription: one in the watch, one in the player. */
