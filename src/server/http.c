@@ -199,8 +199,7 @@ static int try_address(const struct sockaddr_storage *address)
 struct http *http_new(uv_loop_t *loop, const struct sockaddr_storage *address, const struct http_page *pages, void *ctx, int *port, const char **why)
 {
     if (try_address(address) != 0) {
-        *why = errno == EADDRINUSE ? "another aoid or program has this port: end it, or choose another one, or none (http_listen = none)"
-                                   : strerror(errno);
+        *why = strerror(errno);
         return NULL;
     }
     struct http *http = mem_zalloc(sizeof *http);
@@ -223,6 +222,7 @@ struct http *http_new(uv_loop_t *loop, const struct sockaddr_storage *address, c
     http_close(http);
     uv_run(loop, UV_RUN_NOWAIT);
     http_free(http);
+    errno = 0;
     return NULL;
 }
 

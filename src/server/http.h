@@ -18,7 +18,7 @@ struct http_page {
 
 struct http;
 
-/* Listens; pages end with a path of NULL, and are borrowed like ctx. *port is the one it got. NULL: it cannot, and why says so (borrowed). */
+/* Listens; pages end with a path of NULL, and are borrowed like ctx. *port is the one it got. NULL: it cannot, and why says so (borrowed); errno is that of the address, or 0 where it is not to blame. */
 struct http *http_new(uv_loop_t *loop, const struct sockaddr_storage *address, const struct http_page *pages, void *ctx, int *port, const char **why);
 /* Closes its handles, which takes some turns of the loop; no page is made any more. */
 void http_close(struct http *http);

@@ -81,6 +81,16 @@ bool listener_admits(const struct config *config, union stream *stream, char *te
 
 /* ------------------------------------------------------------------------------------------------------------- our end */
 
+const char *listener_advice(int error)
+{
+    switch (error) {
+    case EADDRINUSE: return "; another aoid or program has this port: end it, or choose another one";
+    case EADDRNOTAVAIL: return "; this machine has no such address: `ip addr` lists those that it has";
+    case EACCES: return "; ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher one";
+    default: return "";
+    }
+}
+
 static int cannot(const char *where, int status, const char *advice, char *err)
 {
     snprintf(err, CONFIG_ERROR_MAX, "cannot listen on %s: %s%s", where, uv_strerror(status), advice);
@@ -96,13 +106,7 @@ int listener_tcp(union stream *listener, uv_loop_t *loop, const struct config *c
     int status = fd >= 0 ? uv_tcp_open(&listener->tcp, fd) : uv_tcp_bind(&listener->tcp, (const struct sockaddr *)&config->listen.socket, 0);
     if (status == 0) status = uv_listen(&listener->stream, BACKLOG, on_connection);
     if (status == 0) status = uv_tcp_getsockname(&listener->tcp, (struct sockaddr *)&address, &len);
-    if (status != 0)
-        return cannot(config->listen.text, status,
-                      status == UV_EADDRINUSE      ? "; another aoid or program has this port: end it, or choose another one with --listen"
-                      : status == UV_EADDRNOTAVAIL ? "; this machine has no such address: `ip addr` lists those that it has"
-                      : status == UV_EACCES        ? "; ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher one"
-                                                   : "",
-                      err);
+    if (status != 0) return cannot(config->listen.text, status, listener_advice(-status), err);
     *port = address_text(&address, text);
     if (!config_is_loopback(&address) && config->tls_cert[0] == '\0')
         log_warn("listening", "address=%s why=\"tokens and all else cross the network in the clear, for there is no tls_cert\"", text);

@@ -21,6 +21,8 @@ bool stream_is_local(const union stream *stream);
 /* "127.0.0.1:2643", "[::1]:2643", "unix:uid:1000:pid:42", for the log. */
 void stream_name_peer(union stream *stream, char out[PEER_TEXT]);
 
+/* What to do where a TCP address cannot be listened on, for this errno: "; ...", or "". */
+const char *listener_advice(int error);
 /* fd: a socket that listens already, or -1. Initialise, bind and listen; on_connection is called with stream->handle.data, which is the caller's. 0, or -1 with err[CONFIG_ERROR_MAX]; the handle must be
  * closed either way. */
 int listener_tcp(union stream *listener, uv_loop_t *loop, const struct config *config, int fd, uv_connection_cb on_connection, int *port, char *err);

@@ -1,6 +1,7 @@
 /* monitor.c: the pages for whoever watches the daemon: /metrics, /healthz, /readyz, /spaces. */
 #include "server/monitor.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -100,7 +101,7 @@ int monitor_start(struct monitor *monitor, struct server *server, char *err)
     if (server->config->http_listen.socket.ss_family == 0) return 0;
     monitor->http = http_new(server->loop, &server->config->http_listen.socket, pages, monitor, &port, &why);
     if (monitor->http == NULL) {
-        snprintf(err, CONFIG_ERROR_MAX, "http_listen = %s: cannot listen: %s", text, why);
+        snprintf(err, CONFIG_ERROR_MAX, "http_listen = %s: cannot listen: %s%s", text, why, listener_advice(errno));
         return -1;
     }
     server->on_finish = on_finish;

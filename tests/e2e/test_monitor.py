@@ -233,6 +233,7 @@ def garbage_is_no_request():
 def an_address_that_cannot_be_is_refused_in_plain_words_and_none_is_fine():
     with monitored() as d:
         assert "choose another one" in refused_start("--set", "http_listen=127.0.0.1:%d" % http_port(d))
+        assert "has no such address" in refused_start("--set", "http_listen=192.0.2.1:0")
     text = refused_start("--set", "http_listen=192.0.2.1:2644")  # an address that nobody has
     assert "http_listen = 192.0.2.1:2644: cannot listen: Cannot assign requested address" in text, text
     with Daemon() as d:

@@ -95,6 +95,32 @@ def after_a_drain_and_a_restart_servers_resume_and_a_watcher_sees_no_leave():
 
 
 @test
+def a_session_belongs_to_the_name_of_its_token_in_the_next_daemon_too():
+    secret = {name: name[0] * 32 for name in ("zone", "gate", "other")}
+    with Folder() as folder, tempfile.NamedTemporaryFile("w") as tokens:
+        def hold(*names):
+            tokens.seek(0)
+            tokens.truncate()
+            tokens.write("".join("%s writer %s\n" % (name, secret[name]) for name in names))
+            tokens.flush()
+
+        hold("zone", "gate", "other")
+        with folder.daemon(tokens_file=tokens.name) as d, Connection(d.port, lease_ms=300000, token=secret["zone"]) as mover, \
+                Connection(d.port, lease_ms=300000, token=secret["gate"]) as gateway:
+            meet(mover, gateway)
+            drained(d, mover, gateway)
+        hold("gate", "other")
+        with folder.daemon(tokens_file=tokens.name) as d:
+            assert "event=withdrawn session=%d token=zone" % mover.welcome.session in d.log(), d.tail()
+            ask = pb.Hello(protocol_version=1, token=secret["other"], resume_session=gateway.welcome.session, resume_token=gateway.welcome.resume_token)
+            with Connection(d.port, hello=False) as c:
+                assert "another name" in c.call(hello=ask).error.text
+            with Connection(d.port, resume=gateway, token=secret["gate"]) as again:
+                assert again.welcome.resumed
+                assert again.query(S, stats=pb.StatsQuery()).code == pb.CODE_UNKNOWN_SPACE, "it was the withdrawn one's"
+
+
+@test
 def who_does_not_come_back_leaves_when_its_lease_ends_and_who_said_bye_at_once():
     with Folder() as folder:
         with folder.daemon() as d, Connection(d.port, lease_ms=700) as mover, Connection(d.port, lease_ms=60000) as gateway:
