@@ -14,10 +14,10 @@
 #define TURN_MIN_NS ((uint64_t)25 * 1000)
 #define TURN_MAX_NS ((uint64_t)4 * 1000 * 1000)
 #define TURN_ALL_NS ((uint64_t)12 * 1000 * 1000)
-/* Who lately used less than half of what is everybody's share of the time between two ticks, and less than that, goes before others: a ping need not wait for those
- * who flood, be they one or a thousand. */
-#define LIGHT_MAX_NS ((uint64_t)1000 * 1000)
-#define LIGHT_ALL_NS ((uint64_t)SERVER_TICK_MS * 1000 * 1000 / 2)
+/* Who lately used less than half of what is everybody's share of the time, and less than that, goes before others: a ping need not wait for those who flood, be they one or
+ * a thousand. */
+#define LIGHT_MAX_NS ((uint64_t)SERVER_BUSY_TICKS / 2 * 1000 * 1000)
+#define LIGHT_ALL_NS ((uint64_t)SERVER_BUSY_TICKS / 2 * SERVER_TICK_MS * 1000 * 1000)
 #define READ_LEAST_BYTES (16u * 1024)
 #define MEMORY_CALM_MS 5000
 #define DRAIN_TICK_MS 50

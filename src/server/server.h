@@ -17,7 +17,9 @@
 #include "server/sessions.h"
 #include "server/snapshot.h"
 
-#define SERVER_TICK_MS 100              /* how often the clocks of connections and leases are looked at */
+#define SERVER_TICK_MS 100 /* how often the clocks of connections and leases are looked at */
+#define SERVER_BUSY_TICKS \
+    16 /* what a connection used is forgotten by one part in so many with each tick: slowly, for a round of a thousand that flood takes longer than a tick */
 #define SERVER_READ_BYTES (256u * 1024) /* the most that is read of a connection in one turn of the loop */
 #define SERVER_PLAIN_BYTES (64u * 1024)
 #define SERVER_REFUSED_MAX 8 /* refused connections that are given the time to read why */

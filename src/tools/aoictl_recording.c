@@ -132,8 +132,9 @@ static int send_entry(struct replayed *r, struct libaoi *c, const struct recordi
     arena_reset(&r->arena);
     if (codec_decode_client(e->body, e->len, &r->arena, &frame) != CODEC_OK) return aoictl_failed(r->ctl, "the recording holds a frame that is none");
     if (frame.kind == CODEC_BYE || frame.kind == CODEC_HELLO) return AOICTL_OK; /* libaoi's */
-    if (frame.kind == CODEC_BATCH) rename_sessions(r, &frame);
-    for (size_t i = 0; e->kind == RECORDING_SPACE && i < frame.u.batch.command_n; i++)
+    bool is_batch = frame.kind == CODEC_BATCH;
+    if (is_batch) rename_sessions(r, &frame);
+    for (size_t i = 0; is_batch && e->kind == RECORDING_SPACE && i < frame.u.batch.command_n; i++)
         if (frame.u.batch.commands[i].kind == CODEC_CREATE_SPACE)
             ((struct codec_create_space *)(uintptr_t)frame.u.batch.commands[i].u.create_space)->if_absent = true;
     r->frames++;

@@ -1,14 +1,16 @@
 """test_record.py: a recording of a run goes through the core again: the digest is the same, run for run and index for index."""
 import os
 import re
+import struct
 import subprocess
 import tempfile
 
 import aoiclient as aoi
 from aoiclient import Connection, pb
-from harness import AOID, Daemon, main, refused_start, seeded, test
+from harness import AOID, SANITIZED, Daemon, main, refused_start, seeded, test
 
 S = 5
+SPACE, FRAME = 2, 8  # kinds of entries, as wire/recording.h has them
 
 
 def replayed(path, *args):
@@ -130,12 +132,13 @@ def sessions_that_break_and_come_back_are_replayed_as_well():
         assert status == 0 and counts["sessions"] == 2 and counts["enters"] == 3 and replayed(path, "--index", "crosslist")[2] == digest, (counts, text)
 
 
+def played_to(d, path):
+    return subprocess.run([os.path.join(os.path.dirname(AOID), "aoictl"), "--address", "127.0.0.1:%d" % d.port, "replay", path, "--speed", "1000"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
+
+
 @test
 def aoictl_replays_it_to_another_daemon_which_tells_its_players_the_same():
-    def played_to(d, path):
-        return subprocess.run([os.path.join(os.path.dirname(AOID), "aoictl"), "--address", "127.0.0.1:%d" % d.port, "replay", path, "--speed", "1000"],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
-
     rng = seeded("run")
     with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
         first, second = os.path.join(dir, "first"), os.path.join(dir, "second")
@@ -149,6 +152,33 @@ def aoictl_replays_it_to_another_daemon_which_tells_its_players_the_same():
         with Daemon() as d:
             p = played_to(d, first)
             assert p.returncode == 1 and b"is cut off within an entry" in p.stderr, p
+
+
+@test
+def aoictl_survives_frames_that_are_taken_for_spaces():
+    with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
+        path = os.path.join(dir, "recording")
+        with Daemon(record=path) as d, Connection(d.port) as c:
+            c.call(batch=pb.Batch(space=S))
+            c.batch(S, pb.Command(), aoi.create_space(), aoi.flush())
+            c.query(stats=pb.StatsQuery())
+            c.query(S, aabb=pb.AabbQuery(box=aoi.bounds((0, 0), (1, 1))))
+            c.call(resync=pb.Resync(space=S))
+        with open(path, "rb") as f:
+            data = bytearray(f.read())
+        at, frames = 16, 0
+        while at < len(data):
+            length, kind = struct.unpack_from("<II", data, at)
+            if kind == FRAME:
+                struct.pack_into("<I", data, at + 4, SPACE)
+                frames += 1
+            at += 24 + length
+        with open(path, "wb") as f:
+            f.write(data)
+        assert frames > 0
+        with Daemon() as d:
+            p = played_to(d, path)
+            assert p.returncode in (0, 1) and not any(word.encode() in p.stderr for word in SANITIZED), p
 
 
 @test
