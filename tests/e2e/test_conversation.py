@@ -634,7 +634,7 @@ def a_daemon_that_does_not_start_says_in_plain_words_what_to_do():
         for args, status, words in (
             (["--listen", "127.0.0.1:%d" % d.port], 1, "choose another one"),
             (["--port-file", "/no/such/dir/port"], 1, "--port-file /no/such/dir/port: cannot be written"),
-            (["--set", "max_units=-1"], 2, "aoid: --set max_units = -1: must be between 1 and 1000000\n"),
+            (["--set", "max_units=-1"], 2, "aoid: --set: max_units = -1: must be between 1 and 1000000\n"),
             (["--no-such-option"], 2, "aoid: try `aoid --help`\n"),
             (["--config", "/no/such/file"], 2, "aoid: /no/such/file: No such file or directory\n"),
         ):
