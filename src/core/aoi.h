@@ -32,7 +32,7 @@ enum aoi_code {
 #define AOI_CELL_SIZE_DEFAULT 100.0
 #define AOI_CELL_RANGE_MAX 64
 #define AOI_FLUSH_MS_DEFAULT 50
-#define AOI_MS_MAX 86400000 /* of flush_ms and min_stay_ms: a day */
+#define AOI_FLUSH_MS_MAX 86400000 /* a day */
 #define AOI_LAYERS_DEFAULT 1u
 
 /* Who acts and who owns: a number that the caller chooses for each of its sessions, from 1. 0 is the configuration: nobody's, and

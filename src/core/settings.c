@@ -8,8 +8,7 @@
 static const char *rules_fault(const struct aoi_settings *set)
 {
     if (!isfinite(set->leave_margin) || set->leave_margin < 0) return "leave_margin must be finite and not negative";
-    if (set->flush_ms > AOI_MS_MAX) return "flush_ms must be at most 86400000, which is a day";
-    if (set->min_stay_ms > AOI_MS_MAX) return "min_stay_ms must be at most 86400000, which is a day";
+    if (set->flush_ms > AOI_FLUSH_MS_MAX) return "flush_ms must be at most 86400000, which is a day";
     if (set->max_view > AOI_MAX_VIEW) return "max_view must be at most 65536";
     return aoi__tiers_fault(&set->tiers);
 }

@@ -114,7 +114,6 @@ static const char *set_space_fault(struct dispatch *d, const struct aoi_space *s
     const char *why = NULL;
     if (change->has_leave_margin) why = distance_fault(d, "leave_margin", change->leave_margin);
     if (change->has_flush_ms) set.flush_ms = change->flush_ms;
-    if (change->has_min_stay_ms) set.min_stay_ms = change->min_stay_ms;
     if (change->has_max_view) set.max_view = change->max_view;
     if (change->has_tiers) set.tiers = change->tiers;
     if (why == NULL) aoi_settings_check(&set, &why);

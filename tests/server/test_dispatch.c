@@ -446,7 +446,6 @@ static void a_refusal_names_the_argument_that_is_wrong(void **state)
     REFUSED(INVALID_ARGUMENT, "leave_margin is -1; it must not be negative", OPEN_WITH(9, .leave_margin = -1));
     REFUSED(INVALID_ARGUMENT, "leave_margin is NaN, not a finite number", SET_SPACE(.has_leave_margin = true, .leave_margin = NAN));
     REFUSED(INVALID_ARGUMENT, "flush_ms must be at most 86400000, which is a day", SET_SPACE(.has_flush_ms = true, .flush_ms = UINT32_MAX));
-    REFUSED(INVALID_ARGUMENT, "min_stay_ms must be at most 86400000, which is a day", SET_SPACE(.has_min_stay_ms = true, .min_stay_ms = 86400001));
     REFUSED(INVALID_ARGUMENT, "appeal is -2; it must not be negative", ADD_WITH(AOI_ADD_NEW, .id = 6, .appeal = -2));
     REFUSED(INVALID_ARGUMENT, "appeal is infinite, not a finite number", {.kind = CODEC_SET_APPEAL, .u.set_appeal = {.id = 5, .appeal = INFINITY}});
     REFUSED(INVALID_ARGUMENT, "x is NaN, not a finite number", PUBLISH_AT(NAN, 0, "boo"));
