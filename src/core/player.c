@@ -82,7 +82,7 @@ static uint32_t watch_add_viewer(struct aoi_space *space, uint32_t watch, uint32
     struct aoi__watch *w = &space->watches.at[watch];
     const struct aoi__player *p = &space->players.at[player];
     float margin = aoi__player_margin(space, p);
-    *array_add(&w->viewers) = (struct aoi__viewer){.player = player, .unit = unit};
+    *pool_array_add(&space->pool, &w->viewers) = (struct aoi__viewer){.player = player, .unit = unit};
     space->marked.at[watch >> 6] &= ~((uint64_t)1 << (watch & 63));
     w->mask |= p->set.mask;
     bool first = w->viewers.n == 1, grows = margin > w->margin;
@@ -357,7 +357,7 @@ void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell)
     while (p->overrides.n > 0) drop_override(space, player, p->overrides.n - 1);
     owner_unlink(space, player);
     idmap_remove(&space->player_map, p->id);
-    array_clear(&p->units);
+    pool_array_clear(&space->pool, &p->units);
     array_clear(&p->overrides);
     aoi__cover_free(space, &p->cover);
     array_clear(&p->told);
@@ -408,7 +408,7 @@ int aoi_subscribe(struct aoi_space *space, aoi_owner owner, uint64_t player, uin
     bool first = watch == AOI__NONE;
     if (first) watch = space->own[slot].watch = watch_new(space, slot);
     uint32_t viewer = watch_add_viewer(space, watch, p, units);
-    *array_add(&space->players.at[p].units) = (struct aoi__unit){.watch = watch, .viewer = viewer, .include_self = include_self};
+    *pool_array_add(&space->pool, &space->players.at[p].units) = (struct aoi__unit){.watch = watch, .viewer = viewer, .include_self = include_self};
     if (space->cold[slot].flags & AOI__REPORT) aoi__observe_check(space, slot);
     return AOI_OK;
 }

@@ -56,11 +56,11 @@ void aoi__space_free(struct aoi_space *space)
     free(space->alive);
     array_clear(&space->free_slots);
     aoi__ids_clear(&space->ids);
-    for (uint32_t w = 0; w < space->watches.n; w++) array_clear(&space->watches.at[w].viewers);
+    for (uint32_t w = 0; w < space->watches.n; w++) pool_array_clear(&space->pool, &space->watches.at[w].viewers);
     array_clear(&space->watches);
     array_clear(&space->free_watches);
     for (uint32_t p = 0; p < space->players.n; p++) {
-        array_clear(&space->players.at[p].units);
+        pool_array_clear(&space->pool, &space->players.at[p].units);
         array_clear(&space->players.at[p].told);
         aoi__cover_free(space, &space->players.at[p].cover);
         array_clear(&space->players.at[p].since);
@@ -184,6 +184,12 @@ void aoi__space_owner_end(struct aoi_space *space, aoi_owner owner, bool tell)
     if (i < space->owned.n) idmap_put(&space->owned_map, (uint64_t)space->owned.at[i].owner + 1, i);
 }
 
+/* Of a piece of so many bytes that is asked for in the pool: those that are not counted with that. */
+static uint64_t beyond_pool(uint64_t bytes)
+{
+    return bytes > POOL_MAX ? bytes : 0;
+}
+
 void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats)
 {
     const struct aoi_stats *own = &space->stats;
@@ -205,8 +211,10 @@ void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats)
     bytes += (uint64_t)space->touched.cap * sizeof *space->touched.at + (uint64_t)space->watches.cap * sizeof *space->watches.at;
     bytes += space->pool.bytes;
     bytes += (uint64_t)space->players.cap * sizeof *space->players.at + (uint64_t)space->free_slots.cap * 4;
-    for (uint32_t p = 0; p < space->players.n; p++)
-        bytes += (space->players.at[p].cover.bytes > POOL_MAX ? space->players.at[p].cover.bytes : 0) + (uint64_t)space->players.at[p].told.cap * 4 +
-                 (uint64_t)space->players.at[p].units.cap * sizeof(struct aoi__unit);
+    for (uint32_t p = 0; p < space->players.n; p++) {
+        const struct aoi__player *player = &space->players.at[p];
+        bytes += (uint64_t)player->told.cap * sizeof *player->told.at + beyond_pool(player->cover.bytes) +
+                 beyond_pool((uint64_t)player->units.cap * sizeof *player->units.at);
+    }
     stats->memory_bytes += bytes + space->ops->bytes(space) + aoi__large_bytes(space);
 }

@@ -89,7 +89,7 @@ struct aoi__watch {
     float base_lo[3], base_hi[3];      /* where an entity without appeal enters; for a sphere a box around that */
     float lo[3], hi[3];                /* where it may stay: the base grown by the margin. Never too small. This is what the index knows */
     uint32_t mask;                     /* at least the layers that its players see */
-    ARRAY(struct aoi__viewer) viewers; /* whom a change in the area concerns; one for a viewport. None: the watch is free */
+    ARRAY(struct aoi__viewer) viewers; /* in the pool: whom a change in the area concerns; one for a viewport. None: the watch is free */
     uint64_t placed;                   /* number of the flush that tells of its last change of place */
 };
 
@@ -139,8 +139,8 @@ struct aoi__player {
     uint32_t viewport;        /* its watch, AOI__NONE: no viewport */
     uint32_t post, post_last; /* its messages in space->posts while a flush runs; AOI__NONE: none */
     uint32_t owner_prev, owner_next;
-    uint32_t released_to; /* AOI__NONE: not released; 0: to anybody */
-    ARRAY(struct aoi__unit) units;
+    uint32_t released_to;          /* AOI__NONE: not released; 0: to anybody */
+    ARRAY(struct aoi__unit) units; /* in the pool */
     ARRAY(struct aoi__override) overrides;
     aoi__slots told;       /* the view, or what of it is not in the cover: slots, each once, with flags */
     ARRAY(uint64_t) since; /* only where min_stay_ms is set: when each of told entered, by now_ms + 1; 0 or missing: long ago */
@@ -236,7 +236,7 @@ struct aoi_space {
 
     ARRAY(struct aoi__player) players;
     aoi__slots free_players;
-    struct pool pool; /* for what players have of their own */
+    struct pool pool; /* for what players and watches have of their own */
     struct idmap player_map;
     uint32_t player_n;
     ARRAY(uint64_t) dirty; /* bitmap by player slot: to be looked at by the next flush */
