@@ -24,10 +24,9 @@ struct link {
 /* What the grid knows of a watch. */
 struct area {
     bool known;
-    uint32_t wide;              /* its place in grid->wide; AOI__NONE: it is registered, by links */
-    int32_t lo[3], hi[3];       /* cells, inclusive, when it was last set */
-    int32_t ilo[3], ihi[3];     /* those of them that lie wholly inside the base box; lo > hi: none */
-    float from[2][3], to[2][3]; /* as long as the corners of the box stay within these, none of that changes */
+    uint8_t inner[2][3];  /* the cells wholly inside the base box: from lo + so many to hi - so many; more than lie between: none */
+    uint32_t wide;        /* its place in grid->wide; AOI__NONE: it is registered, by links */
+    int32_t lo[3], hi[3]; /* cells, inclusive, when it was last set */
     ARRAY(struct link) links;
 };
 
@@ -278,38 +277,47 @@ static void grid_watch_clear(struct aoi_space *space, uint32_t watch)
     area->known = false;
 }
 
+/* How far a cell lies behind another, or that it is too far. */
+static uint8_t behind(int32_t from, int32_t to)
+{
+    return to < from ? 0 : to - from < UINT8_MAX ? (uint8_t)(to - from) : UINT8_MAX;
+}
+
 /* The cells that lie wholly inside the box in which everything enters. (Between the outermost ones everything does; cells that end just where the box does, too.) */
-static void find_inner(const struct aoi_space *space, const struct aoi__watch *w, struct area *area)
+static void find_inner(const struct aoi_space *space, const struct aoi__watch *w, const int32_t lo[3], const int32_t hi[3], uint8_t inner[2][3])
 {
     const struct grid *g = grid_of(space);
     bool sphere = w->slot != AOI__NONE && space->set.shape == AOI_SHAPE_SPHERE, cells = space->set.shape == AOI_SHAPE_CELLS;
+    memset(inner, 0, 2 * sizeof *inner);
     for (uint32_t a = 0; a < space->dims; a++) {
-        area->ilo[a] = cell_of(g, cells ? nextafterf(w->base_lo[a], -INFINITY) : w->base_lo[a]) + 1;
-        area->ihi[a] = sphere ? INT32_MIN : cell_of(g, cells ? nextafterf(w->base_hi[a], INFINITY) : w->base_hi[a]) - 1;
+        inner[0][a] = sphere ? UINT8_MAX : behind(lo[a], cell_of(g, cells ? nextafterf(w->base_lo[a], -INFINITY) : w->base_lo[a]) + 1);
+        inner[1][a] = sphere ? UINT8_MAX : behind(cell_of(g, cells ? nextafterf(w->base_hi[a], INFINITY) : w->base_hi[a]) - 1, hi[a]);
     }
 }
 
-/* Where a corner of the box may be moved to within its cell. Not up to the cell's very edge, so that roundings do not matter. */
-static void set_guard(const struct grid *g, struct area *area, const struct aoi__watch *w, bool none)
+/* False: there are none, or a margin is so large that it is not known where they begin. */
+static bool inner_cells(const struct area *area, int32_t lo[3], int32_t hi[3])
 {
-    for (uint32_t a = 0; a < g->dir.dims; a++) {
-        for (int side = 0; side < 2; side++) {
-            double cell = side ? area->hi[a] : area->lo[a], low = cell / g->scale, high = (cell + 1) / g->scale;
-            double slack = (fabs(low) + fabs(high)) * 0x1p-22;
-            bool tight = none || fabs(cell) >= 0x1p30;
-            area->from[side][a] = tight ? (side ? w->hi[a] : w->lo[a]) : (float)(low + slack);
-            area->to[side][a] = tight ? (side ? w->hi[a] : w->lo[a]) : (float)(high - slack);
-        }
+    for (uint32_t a = 0; a < 3; a++) {
+        lo[a] = area->lo[a] + area->inner[0][a];
+        hi[a] = area->hi[a] - area->inner[1][a];
+        if (lo[a] > hi[a] || area->inner[0][a] == UINT8_MAX || area->inner[1][a] == UINT8_MAX) return false;
     }
+    return true;
 }
 
+#define ROUNDING 0x1p-20f /* of a coordinate: more than those below come to */
+
+/* Whether the corners of the box are still in their cells, and not so near to the cells' very edges that roundings matter. */
 static bool guarded(const struct grid *g, const struct area *area, const struct aoi__watch *w)
 {
+    const float edge = (float)(1 / g->scale), half = edge / 2 * (1 - ROUNDING);
+    uint32_t in = area->known;
     for (uint32_t a = 0; a < g->dir.dims; a++) {
-        if (!(area->from[0][a] <= w->lo[a] && w->lo[a] <= area->to[0][a])) return false;
-        if (!(area->from[1][a] <= w->hi[a] && w->hi[a] <= area->to[1][a])) return false;
+        float low = ((float)area->lo[a] + 0.5f) * edge, high = ((float)area->hi[a] + 0.5f) * edge;
+        in &= (fabsf(w->lo[a] - low) <= half - fabsf(low) * ROUNDING) & (fabsf(w->hi[a] - high) <= half - fabsf(high) * ROUNDING);
     }
-    return area->known;
+    return in;
 }
 
 static void grid_watch_set(struct aoi_space *space, uint32_t watch)
@@ -322,16 +330,17 @@ static void grid_watch_set(struct aoi_space *space, uint32_t watch)
     cell_at(g, w->lo, lo);
     cell_at(g, w->hi, hi);
     while (g->areas.n <= watch) *array_add(&g->areas) = (struct area){.wide = AOI__NONE};
-    struct area *area = &g->areas.at[watch], old = *area;
-    find_inner(space, w, area);
+    struct area *area = &g->areas.at[watch];
+    uint8_t inner[2][3];
+    find_inner(space, w, lo, hi, inner);
     bool same = area->known && memcmp(area->lo, lo, sizeof lo) == 0 && memcmp(area->hi, hi, sizeof hi) == 0;
-    if (!same || memcmp(&old.ilo, &area->ilo, 2 * sizeof area->ilo) != 0) pages_stale(space, watch);
+    if (!same || memcmp(area->inner, inner, sizeof inner) != 0) pages_stale(space, watch);
+    memcpy(area->inner, inner, sizeof inner);
     if (same) return;
     bool same_blocks = area->known && area->wide == AOI__NONE && relink(g, area, lo, hi);
     if (!same_blocks) grid_watch_clear(space, watch);
     memcpy(area->lo, lo, sizeof lo);
     memcpy(area->hi, hi, sizeof hi);
-    set_guard(g, area, w, tight);
     area->known = true;
     if (same_blocks) return;
     w->coverable = true;
@@ -537,9 +546,9 @@ static void list_pages(const struct grid *g, const struct aoi__block *block, uin
 /* The cells of a block that lie wholly inside the area. */
 static uint64_t inner_mask(const struct grid *g, const struct aoi__block *block, const struct area *area)
 {
-    for (uint32_t a = 0; a < g->dir.dims; a++)
-        if (area->ilo[a] > area->ihi[a]) return 0;
-    return aoi__block_touches(&g->dir, block, area->ilo, area->ihi) ? aoi__cell_mask(&g->dir, block, area->ilo, area->ihi) : 0;
+    int32_t lo[3], hi[3];
+    if (!inner_cells(area, lo, hi) || !aoi__block_touches(&g->dir, block, lo, hi)) return 0;
+    return aoi__cell_mask(&g->dir, block, lo, hi);
 }
 
 /* Of a watch that is not registered: the blocks are looked up. */
