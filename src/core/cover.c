@@ -54,7 +54,7 @@ void aoi__cover_free(struct aoi_space *space, struct aoi__cover *c)
     *c = (struct aoi__cover){.watch = AOI__NONE};
 }
 
-#define SPARE 8 /* pages: with so much more room than it needs, a cover becomes smaller */
+#define SPARE 1 /* pages: with so much more room than it needs, and a quarter, a cover becomes smaller */
 
 /* Room for n pages, not much more, and with late masks if there are any or they are asked for. All share an allocation, so that they are near each other. */
 static void reserve(struct aoi_space *space, struct aoi__cover *c, uint32_t n, bool late)

@@ -24,10 +24,13 @@ struct link {
 /* What the grid knows of a watch. */
 struct area {
     bool known;
+    bool wide;            /* it is in grid->wide; else it is registered */
     uint8_t inner[2][3];  /* the cells wholly inside the base box: from lo + so many to hi - so many; more than lie between: none */
-    uint32_t wide;        /* its place in grid->wide; AOI__NONE: it is registered, by links */
     int32_t lo[3], hi[3]; /* cells, inclusive, when it was last set */
-    ARRAY(struct link) links;
+    union {
+        ARRAY(struct link) links; /* in the pool: where it is registered */
+        uint32_t at;              /* where it is in grid->wide */
+    };
 };
 
 struct grid {
@@ -261,10 +264,11 @@ static bool relink(struct grid *g, const struct area *area, const int32_t lo[3],
 
 static void leave_wide(struct grid *g, struct area *area)
 {
-    uint32_t i = area->wide;
+    uint32_t i = area->at;
     array_swap_remove(&g->wide, i);
-    if (i < g->wide.n) g->areas.at[g->wide.at[i]].wide = i;
-    area->wide = AOI__NONE;
+    if (i < g->wide.n) g->areas.at[g->wide.at[i]].at = i;
+    area->wide = false;
+    memset(&area->links, 0, sizeof area->links);
 }
 
 static void grid_watch_clear(struct aoi_space *space, uint32_t watch)
@@ -272,8 +276,10 @@ static void grid_watch_clear(struct aoi_space *space, uint32_t watch)
     struct grid *g = grid_of(space);
     if (watch >= g->areas.n) return;
     struct area *area = &g->areas.at[watch];
-    if (area->wide != AOI__NONE) leave_wide(g, area);
-    unlink_all(g, area);
+    if (area->wide)
+        leave_wide(g, area);
+    else
+        unlink_all(g, area);
     area->known = false;
 }
 
@@ -329,7 +335,7 @@ static void grid_watch_set(struct aoi_space *space, uint32_t watch)
     int32_t lo[3], hi[3];
     cell_at(g, w->lo, lo);
     cell_at(g, w->hi, hi);
-    while (g->areas.n <= watch) *array_add(&g->areas) = (struct area){.wide = AOI__NONE};
+    while (g->areas.n <= watch) *array_add(&g->areas) = (struct area){0};
     struct area *area = &g->areas.at[watch];
     uint8_t inner[2][3];
     find_inner(space, w, lo, hi, inner);
@@ -337,7 +343,7 @@ static void grid_watch_set(struct aoi_space *space, uint32_t watch)
     if (!same || memcmp(area->inner, inner, sizeof inner) != 0) pages_stale(space, watch);
     memcpy(area->inner, inner, sizeof inner);
     if (same) return;
-    bool same_blocks = area->known && area->wide == AOI__NONE && relink(g, area, lo, hi);
+    bool same_blocks = area->known && !area->wide && relink(g, area, lo, hi);
     if (!same_blocks) grid_watch_clear(space, watch);
     memcpy(area->lo, lo, sizeof lo);
     memcpy(area->hi, hi, sizeof hi);
@@ -345,7 +351,9 @@ static void grid_watch_set(struct aoi_space *space, uint32_t watch)
     if (same_blocks) return;
     w->coverable = true;
     if (aoi__blocks_count(&g->dir, lo, hi) > WIDE_BLOCKS) {
-        area->wide = g->wide.n;
+        pool_array_clear(g->dir.pool, &area->links);
+        area->wide = true;
+        area->at = g->wide.n;
         *array_add(&g->wide) = watch;
     } else {
         link_all(g, watch);
@@ -408,7 +416,7 @@ static void grid_gather(struct aoi_space *space, uint32_t watch, uint32_t mask, 
     bool large = w->slot == AOI__NONE || (space->cold[w->slot].flags & AOI__LARGE), whole = lo == w->lo && hi == w->hi;
     uint32_t own = large ? AOI__NONE : page_of(g, w->slot)->block;
     int32_t first[3], last[3];
-    if (area->wide != AOI__NONE) {
+    if (area->wide) {
         grid_scan(space, lo, hi, mask, out);
         if (own != AOI__NONE) exclude(out, start, w->slot);
         return;
@@ -570,7 +578,7 @@ static void grid_pages_of(struct aoi_space *space, uint32_t watch, aoi__slots *o
 {
     struct grid *g = grid_of(space);
     const struct area *area = &g->areas.at[watch];
-    if (area->wide != AOI__NONE) {
+    if (area->wide) {
         pages_of_wide(g, area, out, border);
         return;
     }
@@ -618,7 +626,8 @@ static void grid_init(struct aoi_space *space)
 static void grid_clear(struct aoi_space *space)
 {
     struct grid *g = grid_of(space);
-    for (uint32_t w = 0; w < g->areas.n; w++) pool_array_clear(&space->pool, &g->areas.at[w].links);
+    for (uint32_t w = 0; w < g->areas.n; w++)
+        if (!g->areas.at[w].wide) pool_array_clear(&space->pool, &g->areas.at[w].links);
     aoi__blocks_clear(&g->dir);
     array_clear(&g->areas);
     array_clear(&g->wide);
@@ -668,8 +677,8 @@ static void validate_watch(const struct aoi_space *space, uint32_t watch)
     cell_at(g, w->lo, lo);
     cell_at(g, w->hi, hi);
     CHECK(memcmp(lo, area->lo, sizeof lo) == 0 && memcmp(hi, area->hi, sizeof hi) == 0);
-    if (area->wide != AOI__NONE) {
-        CHECK(area->links.n == 0 && g->wide.at[area->wide] == watch);
+    if (area->wide) {
+        CHECK(g->wide.at[area->at] == watch);
         return;
     }
     CHECK(area->links.n == aoi__blocks_count(&g->dir, lo, hi));
@@ -695,7 +704,7 @@ static void grid_validate(const struct aoi_space *space)
         }
     }
     for (uint32_t w = 0; w < space->watches.n; w++) validate_watch(space, w);
-    for (uint32_t w = 0; w < g->areas.n; w++) links += g->areas.at[w].links.n;
+    for (uint32_t w = 0; w < g->areas.n; w++) links += g->areas.at[w].wide ? 0 : g->areas.at[w].links.n;
     CHECK(entities == space->entity_n - space->large_n && entries == links);
 }
 

@@ -122,11 +122,11 @@ struct aoi__player {
     /* what a glance reads (cover.c) stands together: two cache lines */
     uint64_t id; /* 0: the slot is free */
     aoi_owner owner;
+    uint32_t served; /* serial of the last flush that served it: its view is told as of then */
     struct aoi__cover cover;
     uint64_t seq;        /* of the last delta */
     uint64_t lost;       /* messages, since the last delta */
     uint64_t large_told; /* what told holds, by place among what has appeal: glance.c */
-    uint32_t served;     /* serial of the last flush that served it: its view is told as of then */
     bool large_known;    /* large_told is right, if nothing has come to have appeal or lost it since it was served */
     bool plain;          /* its view is a cover, but for what has appeal, and it has no rules of its own but its mask and presence_only */
     bool listed;         /* of a plain one: told is not empty */
