@@ -95,7 +95,7 @@ void aoi__slot_untold(struct aoi_space *space, uint32_t slot)
 
 uint32_t aoi__entity_slot(const struct aoi_space *space, uint64_t id)
 {
-    return aoi__ids_get(space, id);
+    return aoi__ids_get(&space->ids, aoi__entity_records(space), id);
 }
 
 /* Whether the owner may change what was found under an id; slot AOI__NONE: nothing was. */
@@ -490,7 +490,7 @@ static void add_new(struct aoi_space *space, aoi_owner owner, const struct aoi_e
             .payload = aoi__blob_new(space, e->payload, e->payload_len), .appeal = e->appeal, .priority = e->priority};
     space->own[slot] = (struct aoi__own){.owner = owner, .watch = AOI__NONE};
     owner_link(space, slot);
-    aoi__ids_put(space, slot);
+    aoi__ids_put(&space->ids, aoi__entity_records(space), slot);
     space->entity_n++;
     space->priority_n += e->priority != 0;
     if (idmap_get(&space->shown_map, e->id) != IDMAP_NONE) space->cold[slot].flags |= AOI__SHOWN;
@@ -643,7 +643,7 @@ void aoi__entity_remove(struct aoi_space *space, uint32_t slot)
     untouch(space, slot);
     c->flags = 0;
     owner_unlink(space, slot);
-    aoi__ids_remove(space, slot);
+    aoi__ids_remove(&space->ids, aoi__entity_records(space), slot);
     rare_free(space, slot);
     space->alive[slot >> 5] &= ~(1u << (slot & 31));
     space->entity_n--;

@@ -215,7 +215,7 @@ bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, co
     if (k->tiers != NULL) aoi__watch_anchor(space, w, k->anchor);
     struct aoi__teller teller;
     aoi__teller_for(&teller, k, &g->sieve);
-    bool still = w->placed < space->flush && teller.k == NULL;
+    bool still = w->placed != (space->flush & AOI__PLACED) && teller.k == NULL;
     bool differs = (still ? aoi__sift_changed : aoi__sift_box)(space, c, &g->sieve, &teller, inside);
     *left = k->left;
     if (differs || state)

@@ -46,14 +46,9 @@ void aoi__publisher_gone(struct aoi_space *space, uint32_t slot)
 static void post(struct aoi_space *space, uint32_t player, uint32_t message)
 {
     struct aoi__player *p = &space->players.at[player];
-    if (p->post != AOI__NONE && space->posts.at[p->post_last].message == message) return; /* seen by several of its units */
-    uint32_t i = space->posts.n;
-    *array_add(&space->posts) = (struct aoi__post){.message = message, .next = AOI__NONE};
-    if (p->post == AOI__NONE)
-        p->post = i;
-    else
-        space->posts.at[p->post_last].next = i;
-    p->post_last = i;
+    if (p->post != AOI__NONE && space->posts.at[p->post].message == message) return; /* seen by several of its units */
+    *array_add(&space->posts) = (struct aoi__post){.message = message, .next = p->post};
+    p->post = space->posts.n - 1;
     aoi__player_dirty(space, player);
 }
 
@@ -84,7 +79,7 @@ static void post_publisher(struct aoi_space *space, uint32_t message)
 void aoi__messages_post(struct aoi_space *space)
 {
     aoi__slots *watches = &space->found_watches;
-    for (uint32_t i = 0; i < space->messages.n; i++) {
+    for (uint32_t i = space->messages.n; i-- > 0;) { /* the last one first: each goes to the head of a player's */
         const struct aoi__message *m = &space->messages.at[i];
         watches->n = 0;
         if (m->slot != AOI__NONE)

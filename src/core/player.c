@@ -29,7 +29,7 @@ void aoi__watch_place(struct aoi_space *space, uint32_t watch)
 {
     struct aoi__watch *w = &space->watches.at[watch];
     aoi__watch_dirty(space, watch);
-    w->placed = space->flush + (space->flush_phase == AOI__FLUSH_NONE);
+    w->placed = (space->flush + (space->flush_phase == AOI__FLUSH_NONE)) & AOI__PLACED;
     if (w->slot != AOI__NONE && space->cold[w->slot].radius == 0) {
         if (w->active) space->ops->watch_clear(space, watch);
         w->active = false;
@@ -135,6 +135,16 @@ static void owner_unlink(struct aoi_space *space, uint32_t player)
     if (p->owner_next != AOI__NONE) space->players.at[p->owner_next].owner_prev = p->owner_prev;
 }
 
+static struct aoi__records player_records(const struct aoi_space *space)
+{
+    return (struct aoi__records){space->players.at, sizeof *space->players.at};
+}
+
+uint32_t aoi__player_slot(const struct aoi_space *space, uint64_t id)
+{
+    return aoi__ids_get(&space->player_ids, player_records(space), id);
+}
+
 static struct aoi__player *player_add(struct aoi_space *space, aoi_owner owner, uint64_t id)
 {
     uint32_t p;
@@ -154,7 +164,7 @@ static struct aoi__player *player_add(struct aoi_space *space, aoi_owner owner, 
                                                 .post = AOI__NONE,
                                                 .served = space->serial};
     owner_link(space, p);
-    idmap_put(&space->player_map, id, p);
+    aoi__ids_put(&space->player_ids, player_records(space), p);
     space->player_n++;
     return &space->players.at[p];
 }
@@ -163,8 +173,8 @@ static struct aoi__player *player_add(struct aoi_space *space, aoi_owner owner, 
 static int find_own(const struct aoi_space *space, aoi_owner owner, uint64_t id, uint32_t *player)
 {
     if (id == 0) return AOI_EINVAL;
-    *player = idmap_get(&space->player_map, id);
-    if (*player == IDMAP_NONE) return AOI_ENOPLAYER;
+    *player = aoi__player_slot(space, id);
+    if (*player == AOI__NONE) return AOI_ENOPLAYER;
     return space->players.at[*player].owner == owner ? AOI_OK : AOI_EOWNER;
 }
 
@@ -178,7 +188,7 @@ static int find_or_room(const struct aoi_space *space, aoi_owner owner, uint64_t
 
 static uint32_t known_or_new(struct aoi_space *space, aoi_owner owner, uint64_t id, uint32_t player)
 {
-    if (player == IDMAP_NONE) player = (uint32_t)(player_add(space, owner, id) - space->players.at);
+    if (player == AOI__NONE) player = (uint32_t)(player_add(space, owner, id) - space->players.at);
     aoi__player_dirty(space, player);
     return player;
 }
@@ -234,8 +244,8 @@ int aoi_player_open(struct aoi_space *space, aoi_owner owner, uint64_t player, c
 
 aoi_owner aoi_player_owner(const struct aoi_space *space, uint64_t player)
 {
-    uint32_t p = player == 0 ? IDMAP_NONE : idmap_get(&space->player_map, player);
-    return p == IDMAP_NONE ? 0 : space->players.at[p].owner;
+    uint32_t p = player == 0 ? AOI__NONE : aoi__player_slot(space, player);
+    return p == AOI__NONE ? 0 : space->players.at[p].owner;
 }
 
 int aoi_player_release(struct aoi_space *space, aoi_owner owner, uint64_t player, aoi_owner to)
@@ -284,7 +294,7 @@ void aoi__shown_dirty(struct aoi_space *space, uint64_t id)
 static void show(struct aoi_space *space, uint32_t player, uint64_t id)
 {
     uint32_t i = idmap_get(&space->shown_map, id), slot = aoi__entity_slot(space, id);
-    if (i == IDMAP_NONE) {
+    if (i == AOI__NONE) {
         i = space->shown.n;
         *array_add(&space->shown) = (struct aoi__shown){.id = id};
         idmap_put(&space->shown_map, id, i);
@@ -356,7 +366,7 @@ void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell)
     for (uint32_t i = 0; i < p->told.n; i++) aoi__slot_untold(space, p->told.at[i] & AOI__TOLD_SLOT);
     while (p->overrides.n > 0) drop_override(space, player, p->overrides.n - 1);
     owner_unlink(space, player);
-    idmap_remove(&space->player_map, p->id);
+    aoi__ids_remove(&space->player_ids, player_records(space), player);
     pool_array_clear(&space->pool, &p->units);
     array_clear(&p->overrides);
     aoi__cover_free(space, &p->cover);
@@ -396,8 +406,8 @@ int aoi_subscribe(struct aoi_space *space, aoi_owner owner, uint64_t player, uin
     if (slot == AOI__NONE) return AOI_ENOENTITY;
 
     uint32_t watch = space->own[slot].watch;
-    uint32_t unit = p == IDMAP_NONE || watch == AOI__NONE ? AOI__NONE : find_unit(&space->players.at[p], watch);
-    uint32_t units = p == IDMAP_NONE ? 0 : space->players.at[p].units.n; /* the new one's number */
+    uint32_t unit = p == AOI__NONE || watch == AOI__NONE ? AOI__NONE : find_unit(&space->players.at[p], watch);
+    uint32_t units = p == AOI__NONE ? 0 : space->players.at[p].units.n; /* the new one's number */
     if (unit == AOI__NONE && units >= space->world->limits.max_units) return AOI_ELIMIT;
     p = known_or_new(space, owner, player, p);
     space->players.at[p].plain = false;

@@ -302,8 +302,8 @@ int aoi_query_observers(struct aoi_space *space, uint64_t id, uint64_t cursor, s
 int aoi_query_view(struct aoi_space *space, uint64_t player, uint64_t cursor, size_t limit, struct aoi_rows *rows, uint64_t *seq)
 {
     if (player == 0) return AOI_EINVAL;
-    uint32_t i = idmap_get(&space->player_map, player);
-    if (i == IDMAP_NONE) return AOI_ENOPLAYER;
+    uint32_t i = aoi__player_slot(space, player);
+    if (i == AOI__NONE) return AOI_ENOPLAYER;
     const struct aoi__player *p = &space->players.at[i];
     aoi__slots told = {0};
     aoi__view_slots(space, p, &told);

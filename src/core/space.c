@@ -69,7 +69,7 @@ void aoi__space_free(struct aoi_space *space)
     array_clear(&space->players);
     array_clear(&space->free_players);
     pool_clear(&space->pool);
-    idmap_clear(&space->player_map);
+    aoi__ids_clear(&space->player_ids);
     array_clear(&space->dirty);
     array_clear(&space->marked);
     array_clear(&space->owned);
@@ -205,7 +205,7 @@ void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats)
     stats->moves += own->moves;
     stats->messages += own->messages;
 
-    uint64_t bytes = sizeof *space + space->payload_bytes + aoi__ids_bytes(&space->ids) + idmap_bytes(&space->player_map);
+    uint64_t bytes = sizeof *space + space->payload_bytes + aoi__ids_bytes(&space->ids) + aoi__ids_bytes(&space->player_ids);
     bytes += (uint64_t)space->slot_cap * (sizeof *space->hot + sizeof *space->cold + sizeof *space->own + sizeof *space->mark) + space->slot_cap / 4;
     bytes += (uint64_t)space->rare.cap * sizeof *space->rare.at + (uint64_t)space->free_rare.cap * 4;
     bytes += (uint64_t)space->touched.cap * sizeof *space->touched.at + (uint64_t)space->watches.cap * sizeof *space->watches.at;

@@ -83,15 +83,17 @@ struct aoi__viewer {
 /* The area that a unit or a viewport watches. */
 struct aoi__watch {
     uint32_t slot;                     /* the unit's entity; AOI__NONE: a viewport */
-    bool active;                       /* it has an area: not so for a unit of radius 0 */
-    bool coverable;                    /* the index says so: the pages under it can be listed (cover.c) */
+    uint32_t placed : 30;              /* number of the flush that tells of its last change of place, as far as it fits: only another one is sure */
+    bool active : 1;                   /* it has an area: not so for a unit of radius 0 */
+    bool coverable : 1;                /* the index says so: the pages under it can be listed (cover.c) */
     float margin;                      /* at least the largest leave_margin of its players */
     float base_lo[3], base_hi[3];      /* where an entity without appeal enters; for a sphere a box around that */
     float lo[3], hi[3];                /* where it may stay: the base grown by the margin. Never too small. This is what the index knows */
     uint32_t mask;                     /* at least the layers that its players see */
     ARRAY(struct aoi__viewer) viewers; /* in the pool: whom a change in the area concerns; one for a viewport. None: the watch is free */
-    uint64_t placed;                   /* number of the flush that tells of its last change of place */
 };
+
+#define AOI__PLACED 0x3FFFFFFFu /* the bits of aoi__watch.placed */
 
 /* The two ends of a subscription: one in the watch, one in the player. */
 struct aoi__unit {
@@ -124,20 +126,20 @@ struct aoi__player {
     aoi_owner owner;
     uint32_t served; /* serial of the last flush that served it: its view is told as of then */
     struct aoi__cover cover;
-    uint64_t seq;        /* of the last delta */
-    uint64_t lost;       /* messages, since the last delta */
-    uint64_t large_told; /* what told holds, by place among what has appeal: glance.c */
-    bool large_known;    /* large_told is right, if nothing has come to have appeal or lost it since it was served */
-    bool plain;          /* its view is a cover, but for what has appeal, and it has no rules of its own but its mask and presence_only */
-    bool listed;         /* of a plain one: told is not empty */
-    bool full;           /* the next delta is to be full */
-    bool skipped;        /* the last flush that would have served it skipped it */
-    bool away;           /* its owner is; then it is neither served nor observes anything */
-    bool staying;        /* min_stay_ms alone keeps something in its view, which may be anywhere */
+    uint64_t seq;         /* of the last delta */
+    uint64_t lost;        /* messages, since the last delta */
+    uint64_t large_told;  /* what told holds, by place among what has appeal: glance.c */
+    bool large_known : 1; /* large_told is right, if nothing has come to have appeal or lost it since it was served */
+    bool plain : 1;       /* its view is a cover, but for what has appeal, and it has no rules of its own but its mask and presence_only */
+    bool listed : 1;      /* of a plain one: told is not empty */
+    bool full : 1;        /* the next delta is to be full */
+    bool skipped : 1;     /* the last flush that would have served it skipped it */
+    bool away : 1;        /* its owner is; then it is neither served nor observes anything */
+    bool staying : 1;     /* min_stay_ms alone keeps something in its view, which may be anywhere */
     struct aoi_player_settings set;
-    float reach;              /* how far max_view reached lately, and some more: see view.c; 0: it has not limited */
-    uint32_t viewport;        /* its watch, AOI__NONE: no viewport */
-    uint32_t post, post_last; /* its messages in space->posts while a flush runs; AOI__NONE: none */
+    float reach;       /* how far max_view reached lately, and some more: see view.c; 0: it has not limited */
+    uint32_t viewport; /* its watch, AOI__NONE: no viewport */
+    uint32_t post;     /* the first of its messages in space->posts while a flush runs; AOI__NONE: none */
     uint32_t owner_prev, owner_next;
     uint32_t released_to;          /* AOI__NONE: not released; 0: to anybody */
     ARRAY(struct aoi__unit) units; /* in the pool */
@@ -236,8 +238,8 @@ struct aoi_space {
 
     ARRAY(struct aoi__player) players;
     aoi__slots free_players;
-    struct pool pool; /* for what players and watches have of their own */
-    struct idmap player_map;
+    struct pool pool;           /* for what players and watches have of their own */
+    struct aoi__ids player_ids; /* id -> slot, of players that are open */
     uint32_t player_n;
     ARRAY(uint64_t) dirty; /* bitmap by player slot: to be looked at by the next flush */
     bool changed;          /* something for the next flush to look at; false: dirty is all 0 and nothing is touched */
@@ -291,6 +293,11 @@ struct aoi_world {
     ARRAY(struct aoi__presence) presences; /* by owner: where it may own something */
     struct idmap presence_map;             /* owner + 1 -> index in presences */
 };
+
+static inline struct aoi__records aoi__entity_records(const struct aoi_space *space)
+{
+    return (struct aoi__records){space->hot, sizeof *space->hot};
+}
 
 static inline bool aoi__alive(const struct aoi_space *space, uint32_t slot)
 {
@@ -430,6 +437,7 @@ struct aoi__blob *aoi__blob_new(struct aoi_space *space, const void *bytes, uint
 void aoi__blob_free(struct aoi_space *space, struct aoi__blob *blob);
 
 /* player.c */
+uint32_t aoi__player_slot(const struct aoi_space *space, uint64_t id); /* AOI__NONE: unknown */
 void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell);
 void aoi__player_away(struct aoi_space *space, uint32_t player, bool away);
 void aoi__unit_gone(struct aoi_space *space, uint32_t watch); /* its entity is removed: ends its subscriptions */

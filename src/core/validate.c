@@ -11,7 +11,7 @@ static void validate_entity(const struct aoi_space *space, uint32_t slot)
     const struct aoi__hot *h = &space->hot[slot];
     const struct aoi__cold *c = &space->cold[slot];
     const struct aoi__rare *r = aoi__rare(space, slot);
-    CHECK(aoi__ids_get(space, h->id) == slot);
+    CHECK(aoi__entity_slot(space, h->id) == slot);
     for (uint32_t a = 0; a < 3; a++) CHECK(isfinite(h->pos[a]) && aoi__clean(h->pos[a]) == h->pos[a] && fabsf(h->pos[a]) <= AOI_COORD_MAX);
     CHECK(space->dims == 3 || h->pos[2] == 0);
     CHECK(isfinite(c->radius) && c->radius >= 0 && (space->set.extra || h->extra == 0));
@@ -56,7 +56,7 @@ static uint64_t validate_player(const struct aoi_space *space, uint32_t player, 
 {
     aoi__slots view = {0};
     const struct aoi__player *p = &space->players.at[player];
-    CHECK(idmap_get(&space->player_map, p->id) == player && p->set.mask != 0 && p->served <= space->serial && p->post == AOI__NONE);
+    CHECK(aoi__player_slot(space, p->id) == player && p->set.mask != 0 && p->served <= space->serial && p->post == AOI__NONE);
     for (uint32_t i = 0; i <= p->units.n; i++) {
         uint32_t watch = i < p->units.n ? p->units.at[i].watch : p->viewport, at = i < p->units.n ? p->units.at[i].viewer : 0;
         if (watch == AOI__NONE) continue;
@@ -114,7 +114,7 @@ static void validate_players(const struct aoi_space *space)
         watching += validate_player(space, p, told);
         pairs += aoi__view_count(&space->players.at[p]);
     }
-    CHECK(away == space->away_n && players == space->player_n && players == space->player_map.n && pairs == space->stats.pairs);
+    CHECK(away == space->away_n && players == space->player_n && players == space->player_ids.n && pairs == space->stats.pairs);
     for (uint32_t s = 0; s < space->slot_n; s++) CHECK(told[s] == space->cold[s].told);
     free(told);
     for (uint32_t w = 0; w < space->watches.n; w++) {

@@ -87,8 +87,8 @@ static enum aoi_rule rule_of(const struct aoi__look *k, uint32_t slot, const str
 int aoi_query_why(struct aoi_space *space, uint64_t player, uint64_t entity, uint64_t now_ms, struct aoi_why *why)
 {
     if (player == 0 || entity == 0) return AOI_EINVAL;
-    uint32_t i = idmap_get(&space->player_map, player), slot = aoi__entity_slot(space, entity);
-    if (i == IDMAP_NONE) return AOI_ENOPLAYER;
+    uint32_t i = aoi__player_slot(space, player), slot = aoi__entity_slot(space, entity);
+    if (i == AOI__NONE) return AOI_ENOPLAYER;
     if (slot == AOI__NONE) return AOI_ENOENTITY;
     struct aoi__player *p = &space->players.at[i];
     aoi__sync(space);

@@ -31,9 +31,9 @@ static void space_free(struct aoi_space *space)
 
 static void toggle(struct aoi_space *space, uint32_t s)
 {
-    if (aoi__alive(space, s)) aoi__ids_remove(space, s);
+    if (aoi__alive(space, s)) aoi__ids_remove(&space->ids, aoi__entity_records(space), s);
     space->alive[s >> 5] ^= 1u << (s & 31);
-    if (aoi__alive(space, s)) aoi__ids_put(space, s);
+    if (aoi__alive(space, s)) aoi__ids_put(&space->ids, aoi__entity_records(space), s);
 }
 
 static void an_empty_map_holds_nothing(void **state)
@@ -44,7 +44,7 @@ static void an_empty_map_holds_nothing(void **state)
     uint32_t slot = 1;
     aoi__ids_guess(&space->ids, &id, 1, &slot);
     assert_int_equal(slot, AOI__NONE);
-    assert_int_equal(aoi__ids_get(space, 7), AOI__NONE);
+    assert_int_equal(aoi__entity_slot(space, 7), AOI__NONE);
     assert_int_equal(aoi__ids_bytes(&space->ids), 0);
     space_free(space);
 }
@@ -61,7 +61,7 @@ static void check_all(const struct aoi_space *space)
         uint64_t id = space->hot[s].id;
         uint32_t guess;
         aoi__ids_guess(&space->ids, &id, 1, &guess);
-        assert_int_equal(aoi__ids_get(space, id), aoi__alive(space, s) ? s : AOI__NONE);
+        assert_int_equal(aoi__entity_slot(space, id), aoi__alive(space, s) ? s : AOI__NONE);
         if (aoi__alive(space, s)) assert_true(guess != AOI__NONE && aoi__alive(space, guess));
     }
 }

@@ -91,14 +91,14 @@ CASE(every_player_has_his_turn)
     for (uint64_t player = 2; player <= 9; player++) rig_viewport(r, player, 0, 0, 10, 10);
     rig_flush(r);
     struct aoi_space *space = rig_core(r);
-    space->players.at[idmap_get(&space->player_map, 7)].set.mask = 0x80; /* only player 7 is wrong */
+    space->players.at[aoi__player_slot(space, 7)].set.mask = 0x80; /* only player 7 is wrong */
     uint64_t found = 0;
     for (int i = 0; i < 9; i++) {
         struct aoi_oracle_result result = check(r, 1000);
         found += result.mismatches;
         assert_true(result.mismatches == 0 || result.player == 7);
     }
-    space->players.at[idmap_get(&space->player_map, 7)].set.mask = UINT32_MAX;
+    space->players.at[aoi__player_slot(space, 7)].set.mask = UINT32_MAX;
     assert_true(found > 0);
 }
 

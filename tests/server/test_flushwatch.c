@@ -84,7 +84,7 @@ static void a_view_that_is_wrong_is_counted(void **state)
 {
     struct rig *rig = *state;
     struct aoi_space *space = flush(rig);
-    struct aoi__player *player = &space->players.at[idmap_get(&space->player_map, 1)];
+    struct aoi__player *player = &space->players.at[aoi__player_slot(space, 1)];
     player->set.mask = 2;
     flush(rig);
     player->set.mask = UINT32_MAX;
