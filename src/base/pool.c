@@ -6,7 +6,8 @@
 
 #include "base/check.h"
 
-#define SMALL 256 /* up to this a class for every 16 bytes, above four for each power of two */
+#define STEP 8    /* a pointer; no piece is smaller */
+#define SMALL 256 /* up to this a class for every STEP bytes, above four for each power of two */
 #define SLAB 4096 /* the smallest */
 
 static void push(void **list, void *p)
@@ -31,20 +32,20 @@ void pool_clear(struct pool *pool)
 /* The step between classes at this size, a power of two. */
 static size_t step_of(size_t bytes)
 {
-    return bytes <= SMALL ? 16 : (size_t)1 << (61 - __builtin_clzll((bytes - 1) | 1));
+    return bytes <= SMALL ? STEP : (size_t)1 << (61 - __builtin_clzll((bytes - 1) | 1));
 }
 
 size_t pool_size(size_t bytes)
 {
     size_t step = step_of(bytes);
-    return bytes == 0 ? 16 : (bytes + step - 1) & ~(step - 1);
+    return bytes == 0 ? STEP : (bytes + step - 1) & ~(step - 1);
 }
 
 static uint32_t class_of(size_t size)
 {
-    if (size <= SMALL) return (uint32_t)(size / 16 - 1);
+    if (size <= SMALL) return (uint32_t)(size / STEP - 1);
     uint32_t power = 63 - (uint32_t)__builtin_clzll(size - 1); /* size is in (2^power, 2^(power + 1)] */
-    return 16 + (power - 8) * 4 + (uint32_t)((size - ((size_t)1 << power)) / step_of(size)) - 1;
+    return SMALL / STEP + (power - 8) * 4 + (uint32_t)((size - ((size_t)1 << power)) / step_of(size)) - 1;
 }
 
 /* A slab is an eighth of all, so that there are few; its first 16 bytes are the list's. */
@@ -52,9 +53,9 @@ static void add_slab(struct pool *pool)
 {
     size_t bytes = pool->bytes / 8 > SLAB ? pool->bytes / 8 : SLAB;
     char *slab = mem_alloc(bytes + 16);
-    while (pool->end - pool->at >= 16) { /* the rest of the last one */
+    while (pool->end - pool->at >= STEP) { /* the rest of the last one */
         size_t left = (size_t)(pool->end - pool->at), size = left;
-        while (pool_size(size) > left) size -= 16;
+        while (pool_size(size) > left) size -= STEP;
         push(&pool->free[class_of(pool_size(size))], pool->at);
         pool->at += pool_size(size);
     }

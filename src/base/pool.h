@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define POOL_CLASSES 32
+#define POOL_CLASSES 48
 #define POOL_MAX 4096 /* bytes; what is larger goes to malloc */
 
 struct pool {
@@ -17,7 +17,7 @@ struct pool {
 
 /* A zeroed struct is an empty pool. */
 void pool_clear(struct pool *pool); /* frees all but what is larger than POOL_MAX */
-/* How much is allocated when so much is asked for: a multiple of 16, at most a quarter more. */
+/* How much is allocated when so much is asked for: a multiple of 8, at most a quarter more. */
 size_t pool_size(size_t bytes);
 void *pool_alloc(struct pool *pool, size_t bytes);
 void pool_free(struct pool *pool, void *p, size_t bytes); /* with what pool_alloc() was asked for. Fine for NULL */

@@ -10,12 +10,12 @@
 #include "base/check.h"
 #include "base/pool.h"
 
-static void sizes_are_multiples_of_16_and_at_most_a_quarter_more(void **state)
+static void sizes_are_multiples_of_8_and_at_most_a_quarter_more(void **state)
 {
     (void)state;
     for (size_t bytes = 1; bytes < 3 * POOL_MAX; bytes++) {
         size_t size = pool_size(bytes);
-        assert_true(size >= bytes && size % 16 == 0 && size - bytes < (bytes < 64 ? 16 : bytes / 4 + 1));
+        assert_true(size >= bytes && size % 8 == 0 && size - bytes < (bytes < 32 ? 8 : bytes / 4 + 1));
         assert_int_equal(pool_size(size), size);
     }
 }
@@ -39,7 +39,7 @@ static void pieces_keep_what_is_written_into_them_and_what_is_freed_is_used_agai
         piece[k].bytes = 1 + (size_t)random_below(&r, i % 100 == 0 ? 2 * POOL_MAX : i % 10 == 0 ? POOL_MAX : 200);
         piece[k].at = pool_alloc(&pool, piece[k].bytes);
         piece[k].with = (unsigned char)random_u64(&r);
-        assert_int_equal((uintptr_t)piece[k].at % 16, 0);
+        assert_int_equal((uintptr_t)piece[k].at % 8, 0);
         memset(piece[k].at, piece[k].with, piece[k].bytes);
         if (i == 30000) warm = pool.bytes;
     }
@@ -52,7 +52,7 @@ static void pieces_keep_what_is_written_into_them_and_what_is_freed_is_used_agai
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_are_multiples_of_16_and_at_most_a_quarter_more),
+        cmocka_unit_test(sizes_are_multiples_of_8_and_at_most_a_quarter_more),
         cmocka_unit_test(pieces_keep_what_is_written_into_them_and_what_is_freed_is_used_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
