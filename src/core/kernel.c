@@ -195,6 +195,14 @@ TARGET INLINE __m256 between(__m256 p, __m256 lo, __m256 hi)
     return _mm256_and_ps(_mm256_cmp_ps(p, lo, _CMP_GE_OQ), _mm256_cmp_ps(p, hi, _CMP_LE_OQ));
 }
 
+/* Copies, so that stores to the columns do not make the compiler reload them. Not of the box and the center: they have just been stored piece by piece, and to load them in one
+ * would have to wait until all pieces have gone to the cache. */
+static inline struct aoi__sieve local_of(const struct aoi__sieve *s)
+{
+    return (struct aoi__sieve){
+        .pool = s->pool, .page = s->page, .n = s->n, .dims = s->dims, .mask = s->mask, .any_layer = s->any_layer, .window = s->window};
+}
+
 /* The sieve's box, eight times. */
 struct wide_box {
     __m256 lo[3], hi[3];
@@ -220,8 +228,8 @@ TARGET INLINE uint32_t in_box(const struct columns *c, uint32_t k, const struct 
 
 TARGET INLINE void avx2_pages(const struct aoi__sieve *sieve, const uint64_t *told, uint64_t *inside, struct aoi_rows *out, bool flat, bool extra)
 {
-    const struct aoi__sieve s = *sieve; /* copies, so that stores to the columns do not make the compiler reload them */
-    const struct wide_box box = wide_box_of(&s);
+    const struct aoi__sieve s = local_of(sieve);
+    const struct wide_box box = wide_box_of(sieve);
     struct aoi_rows rows = {0};
     if (told != NULL) rows = *out;
     size_t n = rows.n;
@@ -317,11 +325,12 @@ TARGET INLINE float error_of(const struct aoi__sieve *s, const struct aoi__rings
 TARGET INLINE bool find_due(const struct aoi__sieve *sieve, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
                             uint64_t *due_now, bool flat)
 {
-    const struct aoi__sieve s = *sieve;
+    const struct aoi__sieve s = local_of(sieve);
     const float *reach = r->reach;
-    const struct wide_box box = wide_box_of(&s);
-    const __m256 cx = _mm256_set1_ps((float)s.center[0]), cy = _mm256_set1_ps((float)s.center[1]), cz = _mm256_set1_ps((float)s.center[2]);
-    const __m256 error = _mm256_set1_ps(error_of(&s, r)), sign = _mm256_set1_ps(-0.0f);
+    const struct wide_box box = wide_box_of(sieve);
+    const __m256 cx = _mm256_set1_ps((float)sieve->center[0]), cy = _mm256_set1_ps((float)sieve->center[1]),
+                 cz = _mm256_set1_ps((float)sieve->center[2]);
+    const __m256 error = _mm256_set1_ps(error_of(sieve, r)), sign = _mm256_set1_ps(-0.0f);
     uint64_t left = 0;
     for (uint32_t i = 0; i < s.n; i++) {
         const struct aoi__page *page = &s.pool[s.page[i]];
@@ -343,7 +352,7 @@ TARGET INLINE bool find_due(const struct aoi__sieve *sieve, const struct aoi__ri
         }
         inside[i] = in;
         want &= in;
-        if (_mm256_movemask_ps(_mm256_cmp_ps(nearest, error, _CMP_LE_OQ)) != 0) due = due_of(&s, r, page, want); /* too near for floats */
+        if (_mm256_movemask_ps(_mm256_cmp_ps(nearest, error, _CMP_LE_OQ)) != 0) due = due_of(sieve, r, page, want); /* too near for floats */
         due &= want;
         due_now[i] = due;
         late[i] = (late[i] | want) & ~due;
@@ -500,8 +509,8 @@ WIDE INLINE uint64_t wide_page(const struct aoi__page *page, uint64_t want, cons
 
 WIDE INLINE void wide_pages(const struct aoi__sieve *sieve, const uint64_t *told, uint64_t *inside, struct aoi_rows *out, bool flat, bool extra)
 {
-    const struct aoi__sieve s = *sieve;
-    const struct wider_box box = wider_box_of(&s);
+    const struct aoi__sieve s = local_of(sieve);
+    const struct wider_box box = wider_box_of(sieve);
     struct aoi_rows rows = {0}, *to = told != NULL ? &rows : NULL;
     if (told != NULL) rows = *out;
     size_t n = rows.n;
@@ -582,11 +591,12 @@ WIDE INLINE uint64_t all_due(const struct columns *c, const float *most, const s
 WIDE INLINE bool wide_tiered_pages(const struct aoi__sieve *sieve, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
                                    struct aoi_rows *out, bool flat, bool extra)
 {
-    const struct aoi__sieve s = *sieve;
+    const struct aoi__sieve s = local_of(sieve);
     const struct aoi_rows rows = *out;
-    const struct wider_box box = wider_box_of(&s);
-    const struct wide_center center = {{_mm512_set1_ps((float)s.center[0]), _mm512_set1_ps((float)s.center[1]), _mm512_set1_ps((float)s.center[2])},
-                                       _mm512_set1_ps(error_of(&s, r))};
+    const struct wider_box box = wider_box_of(sieve);
+    const struct wide_center center = {
+        {_mm512_set1_ps((float)sieve->center[0]), _mm512_set1_ps((float)sieve->center[1]), _mm512_set1_ps((float)sieve->center[2])},
+        _mm512_set1_ps(error_of(sieve, r))};
     size_t n = rows.n;
     uint64_t left = 0;
     for (uint32_t i = 0; i < s.n; i++) {
@@ -599,7 +609,7 @@ WIDE INLINE bool wide_tiered_pages(const struct aoi__sieve *sieve, const struct 
             in = page->used & (whole ? all_in(&c, &box, flat, true) : all_in(&c, &box, flat, false));
             due = whole ? all_due(&c, most, &center, &near, flat, true) : all_due(&c, most, &center, &near, flat, false);
             want &= in;
-            due = near & want ? due_of(&s, r, page, want) : due & want;
+            due = near & want ? due_of(sieve, r, page, want) : due & want;
             n = put_either(page, due, &rows, n, flat, extra);
         } else
             want = 0;
