@@ -350,7 +350,6 @@ static void remember(struct aoi__look *k)
     if (!k->list_kept) remember_since(k);
     for (uint32_t i = 0; i < s->come.n; i++) aoi__slot_told(k->space, s->come.at[i]);
     k->space->stats.enters += s->enters.n;
-    k->space->stats.updates += s->updates.n;
     if (k->covered) {
         remember_cover(k);
         return;
@@ -387,34 +386,37 @@ static void fill_delta(const struct aoi__look *k, struct aoi_delta *d)
     d->message_len = s->message_len.at;
 }
 
-static void deliver(struct aoi__look *k)
+void aoi__deliver(struct aoi_space *space, struct aoi__player *p, struct aoi_delta *d)
 {
-    struct aoi_space *space = k->space;
-    const struct aoi__scratch *s = k->s;
-    struct aoi__player *p = k->p;
     const struct aoi_sink *sink = &space->world->sink;
-    size_t others = s->leave_id.n + s->enters.n + s->payload_id.n + s->layers_id.n + s->message.n;
-    if (!p->full && others + s->updates.n == 0) return;
-    struct aoi_delta delta = {.space = space->id,
-                              .flush = k->info->flush,
-                              .tag = k->info->tag,
-                              .time_us = k->info->time_us,
-                              .player = p->id,
-                              .seq = ++p->seq,
-                              .owner = p->owner,
-                              .full = p->full,
-                              .messages_lost = p->lost};
-    delta.updates.n = s->updates.n;
-    delta.updates.id = s->updates.id;
-    delta.updates.x = s->updates.x;
-    delta.updates.y = s->updates.y;
-    if (space->dims == 3) delta.updates.z = s->updates.z;
-    if (space->set.extra) delta.updates.extra = s->updates.extra;
-    if (others > 0) fill_delta(k, &delta);
+    const struct aoi_rows *rows = &space->scratch->updates;
+    d->player = p->id;
+    d->seq = ++p->seq;
+    d->owner = p->owner;
+    d->full = p->full;
+    d->messages_lost = p->lost;
+    d->updates = (struct aoi_updates){.n = rows->n, .id = rows->id, .x = rows->x, .y = rows->y};
+    if (space->dims == 3) d->updates.z = rows->z;
+    if (space->set.extra) d->updates.extra = rows->extra;
     p->full = false;
     p->lost = 0;
+    space->stats.updates += rows->n;
     space->stats.deltas++;
-    if (sink->deliver != NULL) sink->deliver(sink->ctx, &delta);
+    if (sink->deliver != NULL) sink->deliver(sink->ctx, d);
+}
+
+static void deliver(struct aoi__look *k)
+{
+    struct aoi__scratch *s = k->s;
+    size_t others = s->leave_id.n + s->enters.n + s->payload_id.n + s->layers_id.n + s->message.n;
+    if (!k->p->full && others + s->updates.n == 0) return;
+    if (others == 0) {
+        aoi__deliver(k->space, k->p, &s->delta);
+        return;
+    }
+    struct aoi_delta delta = s->delta;
+    fill_delta(k, &delta);
+    aoi__deliver(k->space, k->p, &delta);
 }
 
 void aoi__emit(struct aoi__look *k, size_t room)

@@ -26,7 +26,6 @@ struct aoi__glance {
     bool usable;
     const struct aoi__blocks *dir;
     struct aoi__sieve sieve;
-    struct aoi_delta delta;
     struct aoi__look look; /* as much of one as looking by tiers takes */
     struct large large;
 };
@@ -71,6 +70,7 @@ void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info
     const struct aoi_settings *set = &space->set;
     if (s->glance == NULL) s->glance = mem_zalloc(sizeof *s->glance);
     struct aoi__glance *g = s->glance;
+    s->delta = (struct aoi_delta){.space = space->id, .flush = info->flush, .tag = info->tag, .time_us = info->time_us};
     if (space->ops->pages != NULL && (set->tiers.n > 0 || set->tiers.beyond > 1))
         array_reserve(&s->reach, (size_t)space->ops->pages(space)->page.n * AOI__PAGE);
     g->usable = space->ops->pages != NULL && set->shape != AOI_SHAPE_SPHERE && set->min_stay_ms == 0 && set->max_view == 0 &&
@@ -83,7 +83,6 @@ void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info
     list_large(space, &g->large);
     g->usable = g->look.tiers == NULL || space->large_n == 0;
     g->sieve = (struct aoi__sieve){.pool = g->dir->page.at, .dims = space->dims, .extra = set->extra, .window = g->dir->window};
-    g->delta = (struct aoi_delta){.space = space->id, .flush = info->flush, .tag = info->tag, .time_us = info->time_us};
 }
 
 /* What the player was told of them. False: also of something else, or it is owed something. */
@@ -158,23 +157,6 @@ static bool differ(struct aoi_space *space, struct aoi__player *p, size_t room, 
     return k.left;
 }
 
-static void deliver_updates(struct aoi_space *space, struct aoi__player *p)
-{
-    const struct aoi_rows *rows = &space->scratch->updates;
-    struct aoi_delta *d = &space->scratch->glance->delta;
-    d->player = p->id;
-    d->seq = ++p->seq;
-    d->owner = p->owner;
-    d->messages_lost = p->lost;
-    d->updates = (struct aoi_updates){.n = rows->n, .id = rows->id, .x = rows->x, .y = rows->y};
-    if (space->dims == 3) d->updates.z = rows->z;
-    if (space->set.extra) d->updates.extra = rows->extra;
-    p->lost = 0;
-    space->stats.deltas++;
-    space->stats.updates += rows->n;
-    if (space->world->sink.deliver != NULL) space->world->sink.deliver(space->world->sink.ctx, d);
-}
-
 void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *p, bool near)
 {
     const struct aoi__cover *c = &p->cover;
@@ -221,7 +203,7 @@ bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, co
     if (differs || state)
         *left = differ(space, p, room, info, inside, *left, state);
     else if (s->updates.n > 0)
-        deliver_updates(space, p);
+        aoi__deliver(space, p, &s->delta);
     p->served = space->serial;
     return true;
 }

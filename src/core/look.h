@@ -27,7 +27,8 @@ struct aoi__scratch {
     ARRAY(uint64_t) mask[3]; /* by page of a cover */
     ARRAY(float) reach;      /* by page and place: kernel.h */
     struct aoi__glance *glance;
-    ARRAY(uint64_t) since; /* the next aoi__player.since */
+    struct aoi_delta delta; /* what all deltas of a flush share; of other columns it has updates at most */
+    ARRAY(uint64_t) since;  /* the next aoi__player.since */
     ARRAY(uint64_t) leave_id, payload_id, layers_id, message_from;
     ARRAY(uint32_t) layers, payload_len, enter_payload_len, message_len;
     ARRAY(const void *) payload, enter_payload, message;
@@ -106,7 +107,9 @@ uint32_t aoi__look_stay_left_ms(const struct aoi__look *k, uint64_t since);
 /* Whether the player watches anything: a viewport, or a unit of radius not 0. */
 bool aoi__look_watches(const struct aoi__look *k);
 
-/* emit.c: makes the delta from kept and come, remembers what was told, delivers. */
+/* emit.c: sets what of a delta comes of the player, with the update columns, and delivers it. */
+void aoi__deliver(struct aoi_space *space, struct aoi__player *p, struct aoi_delta *d);
+/* Makes the delta from kept and come, remembers what was told, delivers. */
 void aoi__emit(struct aoi__look *k, size_t room);
 
 static inline void aoi__row_set(struct aoi_rows *rows, size_t i, const struct aoi__hot *h, bool flat)

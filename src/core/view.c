@@ -256,17 +256,19 @@ static void look_at_list(struct aoi__look *k)
 
 void aoi__look_begin(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach)
 {
+    static const struct aoi__look none; /* copied, which is less than to have it cleared */
     struct aoi__scratch *s = space->scratch;
     const struct aoi_settings *set = &space->set;
-    *k = (struct aoi__look){.space = space,
-                            .s = s,
-                            .p = p,
-                            .info = info,
-                            .margin = aoi__player_margin(space, p),
-                            .max_view = aoi__own_or(p->set.max_view, set->max_view),
-                            .max_enter = info->final ? 0 : aoi__own_or(p->set.max_enter_per_flush, set->max_enter_per_flush),
-                            .staying = set->min_stay_ms > 0,
-                            .reach = reach};
+    *k = none;
+    k->space = space;
+    k->s = s;
+    k->p = p;
+    k->info = info;
+    k->margin = aoi__player_margin(space, p);
+    k->max_view = aoi__own_or(p->set.max_view, set->max_view);
+    k->max_enter = info->final ? 0 : aoi__own_or(p->set.max_enter_per_flush, set->max_enter_per_flush);
+    k->staying = set->min_stay_ms > 0;
+    k->reach = reach;
     s->kept.n = s->come.n = 0;
     s->updates.n = 0;
     s->gone.n = s->perhaps.n = s->restated.n = s->owed.n = s->appeared.n = s->vanished.n = 0;
