@@ -102,24 +102,24 @@ static void cells_area(const struct aoi_space *space, struct aoi__watch *w, uint
     if (hi > w->hi[a]) w->hi[a] = hi;
 }
 
-/* Of a unit that sees a box: what nearly every move asks for, without a branch for each axis. */
-static void box_area(const struct aoi_space *space, struct aoi__watch *w)
+static inline void box_around(const float pos[3], float half, uint32_t dims, float lo[3], float hi[3])
 {
-    const float *pos = space->hot[w->slot].pos, radius = space->cold[w->slot].radius, keep = radius + w->margin;
-    float half[3] = {radius, radius, space->dims == 3 ? radius : 0}, kept[3] = {keep, keep, space->dims == 3 ? keep : 0}; /* z is 0 in 2D */
-    for (uint32_t a = 0; a < 3; a++) {
-        w->base_lo[a] = pos[a] - half[a];
-        w->base_hi[a] = pos[a] + half[a];
-        w->lo[a] = pos[a] - kept[a];
-        w->hi[a] = pos[a] + kept[a];
-    }
+    float half_z = dims == 3 ? half : 0; /* z is 0 in 2D */
+    lo[0] = pos[0] - half;
+    lo[1] = pos[1] - half;
+    lo[2] = pos[2] - half_z;
+    hi[0] = pos[0] + half;
+    hi[1] = pos[1] + half;
+    hi[2] = pos[2] + half_z;
 }
 
 void aoi__watch_area(const struct aoi_space *space, struct aoi__watch *w)
 {
     bool viewport = w->slot == AOI__NONE;
     if (!viewport && space->set.shape == AOI_SHAPE_BOX) {
-        box_area(space, w);
+        const float *at = space->hot[w->slot].pos; /* what nearly every move asks for */
+        box_around(at, space->cold[w->slot].radius, space->dims, w->base_lo, w->base_hi);
+        box_around(at, space->cold[w->slot].radius + w->margin, space->dims, w->lo, w->hi);
         return;
     }
     const float *pos = viewport ? NULL : space->hot[w->slot].pos;
