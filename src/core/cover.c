@@ -288,6 +288,7 @@ static uint32_t *room_in(aoi__slots *list, size_t n)
 /* Of all pages that were noted: who comes and goes; and what is told still. All places in one loop, whose end is all that may be guessed wrong. */
 static void compare(struct cover_look *l, const uint64_t *inside)
 {
+    const struct aoi_space *space = l->k->space;
     struct aoi__scratch *s = l->k->s;
     struct aoi__cover *c = l->c;
     const struct aoi__differ *d = s->differ.at, *end = d + s->differ.n;
@@ -295,14 +296,20 @@ static void compare(struct cover_look *l, const uint64_t *inside)
     aoi__slots *const list[4] = {&s->vanished, &s->gone, &s->appeared, &s->come};
     uint32_t *to[4];
     for (int i = 0; i < 4; i++) to[i] = room_in(list[i], most);
-    for (uint64_t m = d->places; d < end; m = m != 0 ? m : d->places) {
-        const struct aoi__page *page = &l->dir->page.at[c->page[d->page]];
-        uint32_t place = (uint32_t)__builtin_ctzll(m);
-        bool comes = inside[d->page] >> place & 1, late = c->late != NULL && c->late[d->page] >> place & 1;
-        bool elsewhere = (comes ? changed(l, page, page->arrived) : ~page->used) >> place & 1;
-        *to[comes * 2 + elsewhere]++ = aoi__page_slots(page, l->dir->dims)[place] | (late ? AOI__LATE : 0);
+    const struct aoi__page *pool = l->dir->page.at;
+    const uint64_t *late = c->late != NULL ? c->late : inside; /* with no late masks: whatever, for it is not looked at */
+    const uint32_t late_flag = c->late != NULL ? AOI__LATE : 0;
+    for (uint64_t m = d->places; d < end;) {
+        const struct aoi__page *page = &pool[c->page[d->page]];
+        uint32_t place = (uint32_t)__builtin_ctzll(m), slot = aoi__page_slots(page, l->dir->dims)[place];
+        uint64_t comes = -(inside[d->page] >> place & 1), arrived = page->arrived & -(uint64_t)(page->window == l->dir->window);
+        uint64_t elsewhere = (((arrived ^ ~page->used) & comes) ^ ~page->used) >> place & 1;
+        *to[(comes & 2) + elsewhere]++ = slot | (late_flag & -(uint32_t)(late[d->page] >> place & 1));
+        __builtin_prefetch(&space->hot[slot]);
+        __builtin_prefetch(&space->cold[slot]);
         m &= m - 1;
         d += m == 0;
+        m |= d->places & -(uint64_t)(m == 0);
     }
     for (int i = 0; i < 4; i++) {
         uint32_t n = (uint32_t)(to[i] - list[i]->at) - list[i]->n;
