@@ -84,7 +84,7 @@ def overrider(port, number):
     c = Connection(port)
     c.ok(S, aoi.open_player(1 + number))
     shown = range(1, 1 + 500)
-    c.data = 10 * aoi.encode(0, batch=pb.Batch(space=S, commands=[command(1 + number, i) for command in (aoi.show, aoi.by_rule) for i in shown]))
+    c.data = 3 * aoi.encode(0, batch=pb.Batch(space=S, commands=[command(1 + number, i) for command in (aoi.show, aoi.by_rule) for i in shown]))
     c.again = False
     return c
 
