@@ -12,7 +12,7 @@ void bench_run_crowd(const struct options *o, struct result *out)
     crowd_init(&c, &plan);
     bench_build(&c, out);
     struct result warm_up = *out;
-    bench_round(&c, &warm_up);
+    for (uint32_t f = 0; f < o->warm_up; f++) bench_round(&c, &warm_up);
     c.enters = c.leaves = c.updates = c.deltas = 0;
     double *flush = mem_alloc(o->flushes * sizeof *flush);
     for (uint32_t f = 0; f < o->flushes; f++) {
@@ -77,7 +77,7 @@ void bench_compare(const struct options *o, const struct bench_pair *pair_of, st
 static struct bench_pair alike(const struct options *o, const char *base)
 {
     struct crowd_plan plain = bench_plan(o, o->workload->entities);
-    return (struct bench_pair){.plan = {plain, plain}, .base = base, .round = bench_round, .warm_up = 2, .mirrors = true};
+    return (struct bench_pair){.plan = {plain, plain}, .base = base, .round = bench_round, .warm_up = o->warm_up, .mirrors = true};
 }
 
 void bench_run_lod(const struct options *o, struct result *out)
