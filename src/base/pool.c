@@ -48,21 +48,34 @@ static uint32_t class_of(size_t size)
     return SMALL / STEP + (power - 8) * 4 + (uint32_t)((size - ((size_t)1 << power)) / step_of(size)) - 1;
 }
 
-/* A slab is an eighth of all, so that there are few; its first 16 bytes are the list's. */
-static void add_slab(struct pool *pool)
+/* An eighth of all, so that there are few; its first 16 bytes are the list's. */
+static void next_slab(struct pool *pool)
 {
     size_t bytes = pool->bytes / 8 > SLAB ? pool->bytes / 8 : SLAB;
     char *slab = mem_alloc(bytes + 16);
+    push(&pool->slabs, slab);
+    pool->next = slab + 16;
+    pool->next_end = slab + 16 + bytes;
+    pool->bytes += bytes + 16;
+}
+
+void pool_ahead(struct pool *pool)
+{
+    if (pool->next == NULL && (size_t)(pool->end - pool->at) < pool->bytes / 8) next_slab(pool);
+}
+
+static void add_slab(struct pool *pool)
+{
+    if (pool->next == NULL) next_slab(pool);
     while (pool->end - pool->at >= STEP) { /* the rest of the last one */
         size_t left = (size_t)(pool->end - pool->at), size = left;
         while (pool_size(size) > left) size -= STEP;
         push(&pool->free[class_of(pool_size(size))], pool->at);
         pool->at += pool_size(size);
     }
-    push(&pool->slabs, slab);
-    pool->at = slab + 16;
-    pool->end = slab + 16 + bytes;
-    pool->bytes += bytes + 16;
+    pool->at = pool->next;
+    pool->end = pool->next_end;
+    pool->next = pool->next_end = NULL;
 }
 
 void *pool_alloc(struct pool *pool, size_t bytes)

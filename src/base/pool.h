@@ -11,19 +11,23 @@
 struct pool {
     void *free[POOL_CLASSES]; /* by size; the first word of each points to the next */
     char *at, *end;           /* what was never used of the newest slab */
-    void *slabs;              /* likewise a list */
+    char *next, *next_end;    /* a slab for when that is used up; NULL: none */
+    void *slabs;              /* likewise a list, of all of them */
     size_t bytes;             /* of all slabs */
 };
 
 /* A zeroed struct is an empty pool. */
 void pool_clear(struct pool *pool); /* frees all but what is larger than POOL_MAX */
+/* Sees to it that an eighth of all, or nearly, can be asked for beside what is freed before anything more is allocated. */
+void pool_ahead(struct pool *pool);
 /* How much is allocated when so much is asked for: a multiple of 8, at most a quarter more. */
 size_t pool_size(size_t bytes);
 void *pool_alloc(struct pool *pool, size_t bytes);
 void pool_free(struct pool *pool, void *p, size_t bytes); /* with what pool_alloc() was asked for. Fine for NULL */
 
 /* Arrays (array.h) of elements of at most 16 bytes with a multiple of 4 that stand in a pool, with no more room than a piece of it has. */
-#define pool_array_add(pool, a) ((a)->at = pool__reserve((pool), (a)->at, &(a)->cap, (size_t)(a)->n + 1, sizeof *(a)->at), &(a)->at[(a)->n++])
+#define pool_array_reserve(pool, a, need) ((a)->at = pool__reserve((pool), (a)->at, &(a)->cap, (need), sizeof *(a)->at))
+#define pool_array_add(pool, a) (pool_array_reserve((pool), (a), (size_t)(a)->n + 1), &(a)->at[(a)->n++])
 #define pool_array_clear(pool, a) (pool_free((pool), (a)->at, (a)->cap * sizeof *(a)->at), (a)->at = NULL, (a)->n = (a)->cap = 0)
 void *pool__reserve(struct pool *pool, void *p, uint32_t *cap, size_t need, size_t size);
 

@@ -135,12 +135,13 @@ static float *rack_at(const struct aoi__blocks *dir, uint32_t cap, uint32_t i)
     return dir->rack[cap / AOI__LANES].at + i * (columns_bytes(dir, cap) / sizeof(float));
 }
 
-/* Room for half more than there are, of many a quarter. All move. */
-static void rack_resize(struct aoi__blocks *dir, uint32_t cap)
+/* Room for half more than there are, of many a quarter, and for `least`. All move. */
+static void rack_resize(struct aoi__blocks *dir, uint32_t cap, uint32_t least)
 {
     struct aoi__rack *r = &dir->rack[cap / AOI__LANES];
     size_t bytes = columns_bytes(dir, cap), was = r->raw == NULL ? 0 : (size_t)((char *)r->at - (char *)r->raw);
     r->cap = r->n + r->n / (r->n < MANY_COLUMNS ? 2 : 4) + 16;
+    if (r->cap < least) r->cap = least;
     r->page = mem_realloc(r->page, r->cap * sizeof *r->page);
     r->raw = mem_realloc(r->raw, r->cap * bytes + AOI__LINE + AOI__PAST);
     size_t now = -(uintptr_t)r->raw % AOI__LINE;
@@ -152,7 +153,7 @@ static void rack_resize(struct aoi__blocks *dir, uint32_t cap)
 static void columns_take(struct aoi__blocks *dir, struct aoi__page *page, uint32_t cap)
 {
     struct aoi__rack *r = &dir->rack[cap / AOI__LANES];
-    if (r->n == r->cap) rack_resize(dir, cap);
+    if (r->n == r->cap) rack_resize(dir, cap, 0);
     page->cap = (uint8_t)cap;
     page->rack = r->n++;
     page->x = rack_at(dir, cap, page->rack);
@@ -171,7 +172,7 @@ static void columns_give(struct aoi__blocks *dir, uint32_t cap, uint32_t i)
         last->rack = i;
         r->page[i] = r->page[r->n];
     }
-    if (r->cap > MANY_COLUMNS && r->n + r->n / 2 < r->cap) rack_resize(dir, cap);
+    if (r->cap > MANY_COLUMNS && r->n + r->n / 2 < r->cap) rack_resize(dir, cap, 0);
 }
 
 static void page_free(struct aoi__blocks *dir, uint32_t p)
@@ -459,6 +460,27 @@ bool aoi__blocks_next_window(struct aoi__blocks *dir)
     }
     dir->fading.n = 0;
     return any;
+}
+
+/* Room for a quarter more than there are; for half of those of the next smaller capacities, which grow as their cells are crowded for once; and for a few that shrink. Of many, half of
+ * that. */
+static void rack_ahead(struct aoi__blocks *dir, uint32_t cap)
+{
+    const struct aoi__rack *r = &dir->rack[cap / AOI__LANES];
+    uint32_t pages = dir->page.n - dir->free_pages.n, smaller = r[-1].n + (cap > AOI__LANES ? r[-2].n : 0);
+    uint32_t more = r->n / 4 + smaller / 2 + pages / 64, least = r->n + (pages < MANY_COLUMNS ? more : more / 2);
+    if (least > r->cap) rack_resize(dir, cap, least);
+}
+
+void aoi__blocks_ahead(struct aoi__blocks *dir)
+{
+    for (uint32_t cap = AOI__LANES; cap <= AOI__PAGE; cap += AOI__LANES) rack_ahead(dir, cap);
+    for (uint32_t b = 0; b < dir->block.n; b++) { /* small ones are in the pool */
+        struct aoi__block *block = &dir->block.at[b];
+        size_t want = (size_t)block->entries.n + block->entries.n / 8;
+        if (want > block->entries.cap && want * sizeof *block->entries.at > POOL_MAX) pool_array_reserve(dir->pool, &block->entries, want);
+    }
+    array_reserve(&dir->graves, dir->page.n);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- life and checks */

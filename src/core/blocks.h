@@ -128,6 +128,8 @@ struct aoi__home aoi__page_put(struct aoi__blocks *dir, uint32_t block, const in
 void aoi__page_take(struct aoi__blocks *dir, struct aoi__home home);
 /* A flush ends: all views know what has gone. Whether any block has gone with it. */
 bool aoi__blocks_next_window(struct aoi__blocks *dir);
+/* Sees to it that there may be a good deal more pages of any capacity, and watches in any block, before anything more is allocated. */
+void aoi__blocks_ahead(struct aoi__blocks *dir);
 
 /* For changes of this window. */
 static inline struct aoi__page *aoi__page_touch(struct aoi__blocks *dir, uint32_t page)

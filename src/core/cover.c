@@ -125,8 +125,7 @@ static void restock(struct aoi__look *k)
     pages->n = 0;
     space->ops->pages_of(space, c->watch, pages, &c->border);
     mark_pages(dir, pages->at, pages->n);
-    array_reserve(&s->mask[0], (size_t)pages->n + 1);
-    array_reserve(&s->mask[1], (size_t)pages->n + 1);
+    for (int i = 0; i < 2; i++) aoi__reserve_pages(&s->mask[i], pages->n);
     memset(s->mask[0].at, 0, ((size_t)pages->n + 1) * sizeof(uint64_t));
     memset(s->mask[1].at, 0, ((size_t)pages->n + 1) * sizeof(uint64_t));
     for (uint32_t i = 0; i < c->n; i++) {
@@ -258,7 +257,7 @@ static inline bool note(struct aoi__differ **d, uint32_t i, const struct aoi__pa
 
 static struct aoi__differ *note_first(struct aoi__scratch *s, uint32_t pages)
 {
-    array_reserve(&s->differ, (size_t)pages + 1); /* the last may be written and not counted, or read and not used */
+    aoi__reserve_pages(&s->differ, pages); /* the last may be written and not counted, or read and not used */
     return s->differ.at;
 }
 
@@ -533,8 +532,8 @@ bool aoi__sift_changed(struct aoi_space *space, const struct aoi__cover *c, stru
     struct aoi__scratch *s = space->scratch;
     const struct aoi__home own = own_home(space->ops->pages(space), w);
     struct aoi__cover part = *c; /* the pages of which many places have changed */
-    for (int i = 1; i < 3; i++) array_reserve(&s->mask[i], (size_t)c->n + 1);
-    array_reserve(&s->found, (size_t)c->n + 1);
+    for (int i = 1; i < 3; i++) aoi__reserve_pages(&s->mask[i], c->n);
+    aoi__reserve_pages(&s->found, c->n);
     part.page = s->found.at;
     part.told = s->mask[1].at;
     part.n = part.border = 0;
@@ -586,8 +585,7 @@ void aoi__cover_look(struct aoi__look *k)
                                   .mask = k->p->set.mask,
                                   .window = l.dir->window,
                                   .center = {k->anchor[0], k->anchor[1], k->anchor[2]}};
-    array_reserve(&s->mask[0], (size_t)c->n + 1);
-    array_reserve(&s->mask[1], (size_t)c->n + 1);
+    for (int i = 0; i < 2; i++) aoi__reserve_pages(&s->mask[i], c->n);
     aoi__rows_reserve(&s->updates, s->updates.n + c->told_n + k->p->told.n + 2 * AOI__LANES);
     bool box = l.w->slot == AOI__NONE || space->set.shape != AOI_SHAPE_SPHERE;
     if (!box || k->margin > 0 || (c->late != NULL && k->tiers == NULL)) {

@@ -72,7 +72,7 @@ void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info
     struct aoi__glance *g = s->glance;
     s->delta = (struct aoi_delta){.space = space->id, .flush = info->flush, .tag = info->tag, .time_us = info->time_us};
     if (space->ops->pages != NULL && (set->tiers.n > 0 || set->tiers.beyond > 1))
-        array_reserve(&s->reach, (size_t)space->ops->pages(space)->page.n * AOI__PAGE);
+        array_reserve(&s->reach, (size_t)space->ops->pages(space)->page.cap * AOI__PAGE); /* not n: for that grows more often */
     g->usable = space->ops->pages != NULL && set->shape != AOI_SHAPE_SPHERE && set->min_stay_ms == 0 && set->max_view == 0 &&
                 set->leave_margin == 0 && (space->large_n == 0 || (space->large_n <= AOI__BOXES && set->shape == AOI_SHAPE_BOX)) &&
                 space->messages.n == 0;
@@ -184,7 +184,7 @@ bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, co
     if (!g->usable || !p->plain || c->stale || p->full || (c->late != NULL && g->look.tiers == NULL)) return false;
     const struct aoi__watch *w = &space->watches.at[c->watch];
     if (!w->active || !w->coverable) return false;
-    array_reserve(&s->mask[0], (size_t)c->n + 1);
+    aoi__reserve_pages(&s->mask[0], c->n);
     aoi__rows_reserve(&s->updates, c->told_n + space->large_n + 2 * AOI__LANES);
     uint64_t *inside = s->mask[0].at;
     bool state = false;

@@ -608,6 +608,11 @@ static void grid_flushed(struct aoi_space *space)
     if (aoi__blocks_next_window(&grid_of(space)->dir)) wide_stale(space); /* they are not registered in blocks, and do not keep them */
 }
 
+static void grid_ahead(struct aoi_space *space)
+{
+    aoi__blocks_ahead(&grid_of(space)->dir);
+}
+
 /* ------------------------------------------------------------------------------------------------------------- life and checks */
 
 static void grid_init(struct aoi_space *space)
@@ -728,6 +733,7 @@ const struct aoi__index_ops aoi__grid_ops = {
     .pages_of = grid_pages_of,
     .pages_in = grid_pages_in,
     .flushed = grid_flushed,
+    .ahead = grid_ahead,
     .watching = grid_watching,
     .scan = grid_scan,
     .bytes = grid_bytes,

@@ -70,6 +70,8 @@ struct aoi__index_ops {
     void (*pages_in)(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out);
     /* A flush ends; all dirty players have been served or skipped. NULL: nothing to do. */
     void (*flushed)(struct aoi_space *space);
+    /* Makes room for what may be needed soon beyond what was needed so far. NULL: nothing to do. */
+    void (*ahead)(struct aoi_space *space);
 
     /* Appends every active watch of which the box touches lo..hi, each once. */
     void (*watching)(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out);

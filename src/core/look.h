@@ -34,6 +34,12 @@ struct aoi__scratch {
     ARRAY(const void *) payload, enter_payload, message;
 };
 
+/* Room in a list of the scratch for one more than so many pages; and at first for many more than that, for the first player seldom sees the most. */
+#define aoi__reserve_pages(list, pages)                                                                \
+    do {                                                                                               \
+        if ((size_t)(pages) >= (list)->cap) array_reserve((list), (size_t)(pages) + (pages) / 2 + 64); \
+    } while (0)
+
 struct aoi__look {
     struct aoi_space *space;
     struct aoi__scratch *s;

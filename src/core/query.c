@@ -132,7 +132,7 @@ static bool box_rows(struct aoi_space *space, const float lo[3], const float hi[
     sieve.dims = space->dims;
     sieve.extra = space->set.extra;
     aoi__sieve_box(&sieve, lo, hi);
-    array_reserve(&s->mask[0], (size_t)sieve.n + 1);
+    aoi__reserve_pages(&s->mask[0], sieve.n);
     uint64_t *inside = s->mask[0].at;
     space->kernels->box(&sieve, inside);
     for (uint32_t i = 0; layers != 0 && i < sieve.n; i++) inside[i] = aoi__with_layers(space, &sieve.pool[sieve.page[i]], layers, inside[i]);

@@ -408,10 +408,25 @@ bool aoi_flush_step(struct aoi_space *space, struct aoi_flush_info *info, uint32
     return more;
 }
 
+/* Whether this is flush 3, 12, 48, 192 ...: what is needed most at once grows ever more slowly while things merely move about. */
+static bool looks_ahead(uint64_t flush)
+{
+    while (flush > 0 && flush % 4 == 0) flush /= 4;
+    return flush == 3;
+}
+
+/* Room for what may be needed soon, so that other flushes need not stop for it. */
+static void look_ahead(struct aoi_space *space)
+{
+    pool_ahead(&space->pool);
+    if (space->ops->ahead != NULL) space->ops->ahead(space);
+}
+
 void aoi_flush_end(struct aoi_space *space, struct aoi_flush_info *info)
 {
     space->flush_phase = AOI__FLUSH_RUNS;
     if (space->ops->flushed != NULL) space->ops->flushed(space);
+    if (looks_ahead(space->flush)) look_ahead(space);
     aoi__messages_clear(space);
     if (aoi__observe_tell(space)) info->pending = true;
     space->changed = info->pending;

@@ -7,7 +7,6 @@
 #define PLAYERS 10000
 #define TIMES 10    /* so many more entities */
 #define MOVING 0.01 /* of all, each round */
-#define WARM_UP 20  /* rounds */
 
 static double round_of_few(struct crowd *c, struct result *out)
 {
@@ -36,6 +35,6 @@ void bench_run_growth(const struct options *o, struct result *out)
     struct crowd_plan plan = bench_plan(o, PLAYERS), tenth = plan;
     tenth.entities /= TIMES;
     tenth.side /= sqrt(TIMES);
-    const struct bench_pair pair = {.plan = {plan, tenth}, .base = "a tenth of them", .round = round_of_few, .warm_up = WARM_UP};
+    const struct bench_pair pair = {.plan = {plan, tenth}, .base = "a tenth of them", .round = round_of_few, .warm_up = o->warm_up};
     bench_compare(o, &pair, out);
 }
