@@ -18,8 +18,7 @@
 #define KERNEL_BYTES (256 * 1024) /* each way; enough for 10 Gbit/s at 0.2 ms */
 /* A long batch pauses then, though others wait: until it ends nobody may come near its space. */
 #define BATCH_MIN_NS ((uint64_t)4 * 1000 * 1000)
-#define NEW_NS ((uint64_t)1000 * 1000) /* counts as used by who has just come: a thousand that come and flood do not go before those who were there */
-#define RELAX_TICKS 32                 /* unused buffers are given back about so often */
+#define RELAX_TICKS 32 /* unused buffers are given back about so often */
 
 enum input {
     INPUT_READING, /* libuv reads */
@@ -39,7 +38,7 @@ struct conn {
     enum input input;
     uint64_t held_by, held_ns; /* the space, and since when; held_ns 0: not held */
     uint64_t counted;          /* what its buffers took when that was counted last */
-    uint64_t busy_ns;          /* what its bytes and frames took lately: see SERVER_BUSY_TICKS */
+    uint64_t busy_ns;          /* what its bytes and frames took lately: halved with each tick */
     bool waits;                /* in server->light or heavy, perhaps without still being INPUT_WAITING */
     bool unread;               /* its turn begins by reading: there was something to read, but no time */
     bool refused;              /* over max_connections */
@@ -75,6 +74,11 @@ static uint64_t now_ms(const struct conn *conn)
 bool conn_quiet(const struct conn *conn)
 {
     return outbox_bytes(&conn->session.out) == 0 && conn->input == INPUT_READING;
+}
+
+uint64_t conn_busy_ns(const struct conn *conn)
+{
+    return conn->busy_ns;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- input */
@@ -519,7 +523,7 @@ void conn_tick(struct conn *conn)
     const struct config *config = server->config;
     uint64_t clock_ms = server->clock_ms;
     enum close_reason reason = CLOSE_NONE;
-    conn->busy_ns -= conn->busy_ns / SERVER_BUSY_TICKS;
+    conn->busy_ns /= 2;
     if (server->ticks % RELAX_TICKS == 0) {
         outbox_relax(&conn->session.out);
         if (conn->session.standing != NULL) notices_forget(&conn->session.standing->notices, flusher_now_ms());
@@ -567,7 +571,6 @@ void conn_accept(struct server *server, union stream *listener)
 {
     struct conn *conn = mem_zalloc(sizeof *conn);
     conn->server = server;
-    conn->busy_ns = NEW_NS;
     CHECK(init_stream(conn, stream_is_local(listener)) == 0);
     conn->at = server->conns.n;
     *array_add(&server->conns) = conn;

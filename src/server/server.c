@@ -14,10 +14,10 @@
 #define TURN_MIN_NS ((uint64_t)25 * 1000)
 #define TURN_MAX_NS ((uint64_t)4 * 1000 * 1000)
 #define TURN_ALL_NS ((uint64_t)12 * 1000 * 1000)
-/* Who lately used less than half of what is everybody's share of the time, and less than that, goes before others: a ping need not wait for those who flood, be they one or
- * a thousand. */
-#define LIGHT_MAX_NS ((uint64_t)SERVER_BUSY_TICKS / 2 * 1000 * 1000)
-#define LIGHT_ALL_NS ((uint64_t)SERVER_BUSY_TICKS / 2 * SERVER_TICK_MS * 1000 * 1000)
+/* Who lately used less than half of what is everybody's share of the time between two ticks, and less than that, goes before others: a ping need not wait for those
+ * who flood, be they one or a thousand. */
+#define LIGHT_MAX_NS ((uint64_t)1000 * 1000)
+#define LIGHT_ALL_NS ((uint64_t)SERVER_TICK_MS * 1000 * 1000 / 2)
 #define READ_LEAST_BYTES (16u * 1024)
 #define MEMORY_CALM_MS 5000
 #define DRAIN_TICK_MS 50
@@ -142,7 +142,7 @@ static void on_prepare(uv_prepare_t *prepare)
     record_write(server->record);
 }
 
-/* Those that wait now, first come, first served; who is not reached has his turn in the next one of the loop. */
+/* Those that wait now, in their order; who is not reached has his turn in the next one of the loop. */
 static void serve(struct server *server, conn_list *list, uint32_t least)
 {
     uint32_t n = list->n, done = 0;
@@ -156,11 +156,20 @@ static void serve(struct server *server, conn_list *list, uint32_t least)
     memmove(list->at, list->at + done, list->n * sizeof list->at[0]);
 }
 
-/* However many light ones there are, the heavy ones do not starve. */
+static int by_use(const void *a, const void *b)
+{
+    const struct conn *left = *(struct conn *const *)a, *right = *(struct conn *const *)b;
+    uint64_t l = left == NULL ? 0 : conn_busy_ns(left), r = right == NULL ? 0 : conn_busy_ns(right);
+    return (l > r) - (l < r);
+}
+
+/* Who used least is first among the light ones: of a thousand whose frames take long all are light when a round of them takes longer than it takes to forget what they used.
+ * However many there are, the heavy ones do not starve. */
 static void on_turn(uv_idle_t *idle)
 {
     struct server *server = idle->data;
     server->turn_began_ns = 0;
+    if (server->light.n > 1) qsort(server->light.at, server->light.n, sizeof server->light.at[0], by_use);
     serve(server, &server->light, 0);
     serve(server, &server->heavy, 1);
     bool ending = dispatch_end_some(&server->dispatch);

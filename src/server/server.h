@@ -17,9 +17,7 @@
 #include "server/sessions.h"
 #include "server/snapshot.h"
 
-#define SERVER_TICK_MS 100 /* how often the clocks of connections and leases are looked at */
-#define SERVER_BUSY_TICKS \
-    16 /* what a connection used is forgotten by one part in so many with each tick: slowly, for a round of a thousand that flood takes longer than a tick */
+#define SERVER_TICK_MS 100              /* how often the clocks of connections and leases are looked at */
 #define SERVER_READ_BYTES (256u * 1024) /* the most that is read of a connection in one turn of the loop */
 #define SERVER_PLAIN_BYTES (64u * 1024)
 #define SERVER_REFUSED_MAX 8 /* refused connections that are given the time to read why */
@@ -115,6 +113,7 @@ void conn_tick(struct conn *conn);                               /* looks at its
 void conn_turn(struct conn *conn);                               /* goes on with the input that waits */
 void conn_drop(struct conn *conn);                               /* closes the socket now; the session must be CLOSING */
 bool conn_let_go(struct conn *conn);                             /* if it was held: it goes on with its input; false: the flush is still open */
+uint64_t conn_busy_ns(const struct conn *conn);                  /* what it used lately */
 bool conn_quiet(const struct conn *conn);                        /* nothing to write, and no input that waits */
 struct session *conn_session(struct conn *conn);
 struct conn *conn_of_session(struct session *session);

@@ -79,16 +79,6 @@ def mover(port, number):
     return c
 
 
-def overrider(port, number):
-    """Its frames take so long that a round of all who send them is longer than any tick."""
-    c = Connection(port)
-    c.ok(S, aoi.open_player(1 + number))
-    shown = range(1, 1 + 500)
-    c.data = 3 * aoi.encode(0, batch=pb.Batch(space=S, commands=[command(1 + number, i) for command in (aoi.show, aoi.by_rule) for i in shown]))
-    c.again = False
-    return c
-
-
 def asker(port, _):
     c = Connection(port)
     c.data, c.again = queries(10000), False
@@ -139,11 +129,6 @@ def compare(make, n, times):
 @test
 def a_thousand_connections_that_flood_cost_others_hardly_more_than_fifty_that_ask_do():
     compare(mover, MANY, 4)
-
-
-@test
-def a_thousand_whose_frames_take_long_cost_others_no_more():
-    compare(overrider, MANY, 2)
 
 
 @test
