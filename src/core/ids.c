@@ -1,6 +1,7 @@
 /* ids.c: a hash map from ids to slots that keeps no ids. */
 #include "core/ids.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,18 +85,21 @@ static void put(struct aoi__ids *ids, uint64_t id, uint32_t slot)
     ids->word[i] = slot | tag_of(ids, hash);
 }
 
-/* All anew. */
-static void resize(struct aoi__ids *ids, struct aoi__records of, uint32_t cap, uint32_t slot_mask)
+static bool is_alive(struct aoi__records of, uint32_t slot)
 {
-    struct aoi__ids old = *ids;
-    ids->word = mem_alloc(cap * sizeof *ids->word);
+    return of.alive != NULL ? of.alive[slot >> 5] >> (slot & 31) & 1 : id_of(of, slot) != 0;
+}
+
+/* All anew, from who is alive, but for one: so the old words need not be kept meanwhile. */
+static void resize(struct aoi__ids *ids, struct aoi__records of, uint32_t cap, uint32_t slot_mask, uint32_t except)
+{
+    ids->word = mem_realloc(ids->word, cap * sizeof *ids->word);
     memset(ids->word, 0xFF, cap * sizeof *ids->word); /* FREE */
     ids->mask = cap - 1;
     ids->slot_mask = slot_mask;
     ids->salt = idmap_hash((uint64_t)(uintptr_t)ids->word);
-    for (uint32_t i = 0; old.word != NULL && i <= old.mask; i++)
-        if (old.word[i] != FREE) put(ids, id_of(of, old.word[i] & old.slot_mask), old.word[i] & old.slot_mask);
-    free(old.word);
+    for (uint32_t s = 0; s < of.n; s++)
+        if (is_alive(of, s) && s != except) put(ids, id_of(of, s), s);
 }
 
 void aoi__ids_put(struct aoi__ids *ids, struct aoi__records of, uint32_t slot)
@@ -103,7 +107,7 @@ void aoi__ids_put(struct aoi__ids *ids, struct aoi__records of, uint32_t slot)
     uint32_t cap = ids->mask == 0 ? 16 : ids->mask + 1, slot_mask = ids->slot_mask | 15;
     if ((uint64_t)(ids->n + 1) * 4 > (uint64_t)cap * 3) cap *= 2;
     while (slot >= slot_mask) slot_mask = slot_mask * 2 + 1; /* never all its bits, which FREE has */
-    if (cap != ids->mask + 1 || slot_mask != ids->slot_mask) resize(ids, of, cap, slot_mask);
+    if (cap != ids->mask + 1 || slot_mask != ids->slot_mask) resize(ids, of, cap, slot_mask, slot);
     put(ids, id_of(of, slot), slot);
     ids->n++;
 }

@@ -5,10 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Records by slot, each of `size` bytes, of which the first eight are its id. */
+/* Records by slot, each of `size` bytes, of which the first eight are its id. Those of the map are alive. */
 struct aoi__records {
     const void *at;
     size_t size;
+    uint32_t n;
+    const uint32_t *alive; /* bitmap; NULL: those of which the id is not 0 */
 };
 
 /* Open addressing, linear probing, backward-shift deletion, as in base/idmap.h. A word is a slot in its low bits and, in the others, as much of the id's hash as there is room

@@ -137,7 +137,7 @@ static void owner_unlink(struct aoi_space *space, uint32_t player)
 
 static struct aoi__records player_records(const struct aoi_space *space)
 {
-    return (struct aoi__records){space->players.at, sizeof *space->players.at};
+    return (struct aoi__records){space->players.at, sizeof *space->players.at, space->players.n, NULL};
 }
 
 uint32_t aoi__player_slot(const struct aoi_space *space, uint64_t id)

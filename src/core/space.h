@@ -296,7 +296,7 @@ struct aoi_world {
 
 static inline struct aoi__records aoi__entity_records(const struct aoi_space *space)
 {
-    return (struct aoi__records){space->hot, sizeof *space->hot};
+    return (struct aoi__records){space->hot, sizeof *space->hot, space->slot_n, space->alive};
 }
 
 static inline bool aoi__alive(const struct aoi_space *space, uint32_t slot)
