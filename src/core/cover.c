@@ -390,7 +390,7 @@ static void find_reach(const struct aoi__look *k, const struct aoi__blocks *dir,
 }
 
 /* What is to be known before anything is told by tiers. */
-static struct aoi__rings rings_of(struct aoi__look *k, struct aoi__blocks *dir)
+static void set_rings(struct aoi__rings *rings, struct aoi__look *k, struct aoi__blocks *dir)
 {
     struct aoi__cover *c = &k->p->cover;
     const struct aoi__tiering *tiering = &k->space->tiering;
@@ -400,7 +400,7 @@ static struct aoi__rings rings_of(struct aoi__look *k, struct aoi__blocks *dir)
         struct aoi__page *page = &dir->page.at[c->page[i]];
         if (page->reached != (uint32_t)flush) find_reach(k, dir, page);
     }
-    return (struct aoi__rings){.tiers = k->tiers, .most2 = tiering->most2, .flush = flush, .nested = tiering->nested, .reach = k->s->reach.at};
+    *rings = (struct aoi__rings){.tiers = k->tiers, .most2 = tiering->most2, .flush = flush, .nested = tiering->nested, .reach = k->s->reach.at};
 }
 
 /* All that is late is told now: there are no tiers any more, or for this once. */
@@ -434,7 +434,8 @@ static void look_by_masks(struct cover_look *l, uint64_t *inside, uint64_t *othe
         other[i] = inside[i] & c->told[i] & (tiered ? UINT64_MAX : changed(l, page, page->moved));
     }
     if (tiered) {
-        struct aoi__rings rings = rings_of(k, k->space->ops->pages(k->space));
+        struct aoi__rings rings;
+        set_rings(&rings, k, k->space->ops->pages(k->space));
         aoi__sieve_box(&l->sieve, everywhere[0], everywhere[1]);
         l->sieve.page = c->page; /* it may be another since there are masks for what is late */
         l->sieve.any_layer = true;
@@ -567,8 +568,8 @@ void aoi__teller_for(struct aoi__teller *t, struct aoi__look *k, struct aoi__sie
     t->rows = !k->p->set.presence_only;
     t->k = t->rows && k->tiers != NULL ? k : NULL;
     if (t->k == NULL) return;
-    t->rings = rings_of(k, k->space->ops->pages(k->space));
-    memcpy(sieve->center, k->anchor, sizeof sieve->center);
+    set_rings(&t->rings, k, k->space->ops->pages(k->space));
+    for (uint32_t a = 0; a < 3; a++) sieve->center[a] = k->anchor[a];
 }
 
 void aoi__cover_look(struct aoi__look *k)

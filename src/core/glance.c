@@ -168,6 +168,7 @@ void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *
         __builtin_prefetch(c->told);
         __builtin_prefetch(c->page);
         if (c->late != NULL) __builtin_prefetch(c->late);
+        if (c->late != NULL && c->unit != AOI__NONE) __builtin_prefetch(&space->hot[c->unit]); /* where distances are measured from */
         return;
     }
     for (uint32_t i = 0; i < c->n && i < FETCHED; i++) {

@@ -446,8 +446,9 @@ WIDE INLINE __m512i longs_at(const uint64_t *column, __m128i places, bool whole)
     return _mm512_mask_mov_epi64(v, _mm512_test_epi64_mask(at, _mm512_set1_epi64(32)), longs_of_half(column + 32, at));
 }
 
-/* What of a page is wanted becomes rows from n on; returns how many rows there are then. */
-WIDE INLINE size_t put_wide(const struct columns *c, uint64_t want, const struct aoi_rows *rows, size_t n, bool flat, bool extra, bool whole)
+/* What of a page is wanted becomes rows from n on; returns how many rows there are then. few: mostly at most eight. */
+WIDE INLINE size_t put_wide(const struct columns *c, uint64_t want, const struct aoi_rows *rows, size_t n, bool flat, bool extra, bool whole,
+                            bool few)
 {
     size_t end = n + (uint32_t)__builtin_popcountll(want);
     __m512i places = _mm512_maskz_compress_epi8(want, _mm512_load_si512(all_places));
@@ -459,9 +460,9 @@ WIDE INLINE size_t put_wide(const struct columns *c, uint64_t want, const struct
         if (!flat) _mm512_storeu_ps(rows->z + n, floats_at(c->z, at, whole));
         if (extra) _mm512_storeu_ps((float *)(void *)(rows->extra + n), floats_at((const float *)(const void *)c->extra, at, whole));
         _mm512_storeu_si512(rows->id + n, longs_at(c->id, first, whole));
-        _mm512_storeu_si512(rows->id + n + 8, longs_at(c->id, _mm_srli_si128(first, 8), whole));
-        places = _mm512_alignr_epi32(places, places, 4);
-        n += 16;
+        if (!few) _mm512_storeu_si512(rows->id + n + 8, longs_at(c->id, _mm_srli_si128(first, 8), whole));
+        places = few ? _mm512_alignr_epi32(places, places, 2) : _mm512_alignr_epi32(places, places, 4);
+        n += few ? 8 : 16;
     } while (n < end);
     return end;
 }
@@ -503,7 +504,7 @@ WIDE INLINE uint64_t wide_page(const struct aoi__page *page, uint64_t want, cons
 {
     const struct columns c = columns_of(page, flat);
     uint64_t in = all_in(&c, b, flat, whole) & page->used;
-    if (rows != NULL) *n = put_wide(&c, want & in, rows, *n, flat, extra, whole);
+    if (rows != NULL) *n = put_wide(&c, want & in, rows, *n, flat, extra, whole, false);
     return in;
 }
 
@@ -541,10 +542,10 @@ WIDE static void wide_box_rows(const struct aoi__sieve *s, const uint64_t *told,
         wide_pages(s, told, inside, rows, s->dims == 2, s->extra);
 }
 
-WIDE INLINE size_t put_either(const struct aoi__page *page, uint64_t want, const struct aoi_rows *rows, size_t n, bool flat, bool extra)
+WIDE INLINE size_t put_either(const struct aoi__page *page, uint64_t want, const struct aoi_rows *rows, size_t n, bool flat, bool extra, bool few)
 {
     const struct columns c = columns_of(page, flat);
-    return page->n > HALF ? put_wide(&c, want, rows, n, flat, extra, true) : put_wide(&c, want, rows, n, flat, extra, false);
+    return page->n > HALF ? put_wide(&c, want, rows, n, flat, extra, true, few) : put_wide(&c, want, rows, n, flat, extra, false, few);
 }
 
 WIDE INLINE void wide_rows_of(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *out, bool flat, bool extra)
@@ -552,7 +553,7 @@ WIDE INLINE void wide_rows_of(const struct aoi__sieve *s, const uint64_t *want, 
     const struct aoi_rows rows = *out;
     size_t n = rows.n;
     for (uint32_t i = 0; i < s->n; i++)
-        if (want[i] != 0) n = put_either(&s->pool[s->page[i]], want[i], &rows, n, flat, extra);
+        if (want[i] != 0) n = put_either(&s->pool[s->page[i]], want[i], &rows, n, flat, extra, false);
     out->n = n;
 }
 
@@ -610,7 +611,7 @@ WIDE INLINE bool wide_tiered_pages(const struct aoi__sieve *sieve, const struct 
             due = whole ? all_due(&c, most, &center, &near, flat, true) : all_due(&c, most, &center, &near, flat, false);
             want &= in;
             due = near & want ? due_of(sieve, r, page, want) : due & want;
-            n = put_either(page, due, &rows, n, flat, extra);
+            n = put_either(page, due, &rows, n, flat, extra, true);
         } else
             want = 0;
         inside[i] = in;
