@@ -35,6 +35,7 @@ struct area {
 
 struct grid {
     double scale; /* coordinate to cell: 1 / edge */
+    float edge;
     aoi__scan_fn scan;
     struct aoi__blocks dir;
     ARRAY(struct area) areas; /* by watch */
@@ -314,24 +315,25 @@ static bool inner_cells(const struct area *area, int32_t lo[3], int32_t hi[3])
 
 #define ROUNDING 0x1p-20f /* of a coordinate: more than those below come to */
 
-/* Whether the corners of the box are still in their cells, and not so near to the cells' very edges that roundings matter. */
-static bool guarded(const struct grid *g, const struct area *area, const struct aoi__watch *w)
+/* Whether both are in their cells on an axis, and not so near to the cells' very edges that roundings matter. */
+static inline bool within_cells(const struct grid *g, int32_t low, float lo, int32_t high, float hi)
 {
-    const float edge = (float)(1 / g->scale), half = edge / 2 * (1 - ROUNDING);
-    uint32_t in = area->known;
-    for (uint32_t a = 0; a < g->dir.dims; a++) {
-        float low = ((float)area->lo[a] + 0.5f) * edge, high = ((float)area->hi[a] + 0.5f) * edge;
-        in &= (fabsf(w->lo[a] - low) <= half - fabsf(low) * ROUNDING) & (fabsf(w->hi[a] - high) <= half - fabsf(high) * ROUNDING);
-    }
-    return in;
+    const float half = g->edge / 2 * (1 - ROUNDING), from = ((float)low + 0.5f) * g->edge, to = ((float)high + 0.5f) * g->edge;
+    return (fabsf(lo - from) <= half - fabsf(from) * ROUNDING) & (fabsf(hi - to) <= half - fabsf(to) * ROUNDING);
 }
 
-static void grid_watch_set(struct aoi_space *space, uint32_t watch)
+/* Whether the corners of the box are in the same cells as before. Without a loop: nearly every move asks for it. */
+static inline bool guarded(const struct grid *g, const struct area *area, const struct aoi__watch *w)
+{
+    bool in = area->known & within_cells(g, area->lo[0], w->lo[0], area->hi[0], w->hi[0]) &
+              within_cells(g, area->lo[1], w->lo[1], area->hi[1], w->hi[1]);
+    return in && (g->dir.dims == 2 || within_cells(g, area->lo[2], w->lo[2], area->hi[2], w->hi[2]));
+}
+
+static void watch_moved(struct aoi_space *space, uint32_t watch)
 {
     struct grid *g = grid_of(space);
     struct aoi__watch *w = &space->watches.at[watch];
-    bool tight = w->margin > 0 || space->set.shape == AOI_SHAPE_CELLS; /* then other boxes, or the very edges, matter too */
-    if (watch < g->areas.n && guarded(g, &g->areas.at[watch], w) && !tight) return;
     int32_t lo[3], hi[3];
     cell_at(g, w->lo, lo);
     cell_at(g, w->hi, hi);
@@ -358,6 +360,14 @@ static void grid_watch_set(struct aoi_space *space, uint32_t watch)
     } else {
         link_all(g, watch);
     }
+}
+
+static void grid_watch_set(struct aoi_space *space, uint32_t watch)
+{
+    const struct grid *g = grid_of(space);
+    const struct aoi__watch *w = &space->watches.at[watch];
+    bool tight = w->margin > 0 || space->set.shape == AOI_SHAPE_CELLS; /* then other boxes, or the very edges, matter too */
+    if (tight || watch >= g->areas.n || !guarded(g, &g->areas.at[watch], w)) watch_moved(space, watch);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- finding */
@@ -619,6 +629,7 @@ static void grid_init(struct aoi_space *space)
 {
     struct grid *g = mem_zalloc(sizeof *g);
     g->scale = 1 / space->set.cell_size;
+    g->edge = (float)(1 / g->scale);
     g->scan = aoi__scan_pick(space->dims);
     g->dir.dims = space->dims;
     g->dir.extra = space->set.extra;
