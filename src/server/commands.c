@@ -22,7 +22,7 @@ struct batch {
     uint64_t applied, errors_total;
     size_t ack_bytes; /* what the errors take so far: the Ack must fit in a frame */
     bool pending;
-    size_t from; /* of a long column: where it goes on; 0: the command is done */
+    size_t from; /* of a long column: where it goes on; of a flush: 1, it does; 0: the command is done */
 
     uint64_t seq, began_ns;
     size_t command_n;
@@ -272,9 +272,10 @@ static void clear_viewport(struct batch *batch, const struct codec_command *comm
 
 static void flush(struct batch *batch, const struct codec_command *command)
 {
-    deliver_waiting(batch->dispatch->deliver); /* a player that was closed and opened again gets its last delta before its first */
-    batch->pending = flusher_flush(batch->dispatch->flusher, batch->space, command->u.flush.tag);
-    batch->applied++;
+    const struct dispatch *d = batch->dispatch;
+    if (batch->from == 0) deliver_waiting(d->deliver); /* a player that was closed and opened again gets its last delta before its first */
+    batch->from = !flusher_flush(d->flusher, batch->space, command->u.flush.tag, d->pause_ns, &batch->pending);
+    batch->applied += batch->from == 0;
 }
 
 static const struct {

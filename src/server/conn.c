@@ -173,6 +173,13 @@ static bool speaks_http(const uint8_t *data, size_t len)
     return false;
 }
 
+/* When a batch that begins now is to pause. In a recording a frame and its flushes stand together: while one is made, none pauses. */
+static uint64_t pause_ns(const struct server *server, uint64_t now_ns, uint64_t turn_ns)
+{
+    if (server->record != NULL) return 0;
+    return now_ns + (turn_ns < BATCH_MIN_NS ? BATCH_MIN_NS : turn_ns);
+}
+
 /* Applies frames of data[0 .. len) until there is no whole one any more, the turn is over (*more), the outbox is full or a frame has to wait (held_by). Returns how
  * many bytes it used. */
 static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, bool *more)
@@ -195,7 +202,7 @@ static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, b
             break;
         }
         conn->server->flusher.since_ns = conn->held_ns;
-        conn->server->dispatch.pause_ns = now_ns + (end_ns - began_ns < BATCH_MIN_NS ? BATCH_MIN_NS : end_ns - began_ns);
+        conn->server->dispatch.pause_ns = pause_ns(conn->server, now_ns, end_ns - began_ns);
         uint64_t wait = dispatch_frame(&conn->server->dispatch, session, data + used + frame.header_len, frame.body_len);
         conn->server->flusher.since_ns = 0;
         if (wait == DISPATCH_AGAIN) {

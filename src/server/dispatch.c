@@ -242,7 +242,7 @@ bool dispatch_holds(const struct dispatch *dispatch, uint64_t id)
 
 void dispatch_finish(struct dispatch *dispatch)
 {
-    flusher_finish(dispatch->flusher, NULL);
+    flusher_finish(dispatch->flusher);
     dispatch->pause_ns = 0;
     while (dispatch->open.n > 0) dispatch_go_on(dispatch, dispatch->open.at[0]);
 }

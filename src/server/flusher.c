@@ -12,15 +12,15 @@
 #define NS_PER_MS ((uint64_t)1000 * 1000)
 #define SLICE_PLAYERS 8 /* served between two looks at the clock, which costs as much as 3 updates */
 
-enum phase { QUIET, DUE, OPEN };
+enum phase { QUIET, DUE, OPEN, COMMANDED };
 
 /* Made when a space first changes, freed when libuv has let go of its handle. */
 struct space_timer {
     uv_timer_t handle;
     struct flusher *flusher;
     struct aoi_space *space;    /* NULL: the space has ended */
-    enum phase phase;           /* of its timed flush */
-    uint32_t at;                /* place in flusher->due, unless QUIET */
+    enum phase phase;           /* DUE, OPEN: of its timed flush; COMMANDED: one by command is open */
+    uint32_t at;                /* place in flusher->due, where DUE or OPEN */
     struct aoi_flush_info info; /* of the open flush */
     uint64_t work_ns;           /* of the open flush: how long it has worked */
     uint64_t rested_ns;         /* before then no other one is due: half as long as the last one worked is for others */
@@ -55,7 +55,7 @@ static struct aoi_flush_info flush_info(const struct flusher *flusher, const str
 static void forget_due(struct space_timer *timer)
 {
     struct flusher *flusher = timer->flusher;
-    if (timer->phase == QUIET) return;
+    if (timer->phase == QUIET || timer->phase == COMMANDED) return;
     timer->phase = QUIET;
     flusher->due.at[flusher->due.n - 1]->at = timer->at;
     array_swap_remove(&flusher->due, timer->at);
@@ -91,30 +91,41 @@ static bool is_held(struct space_timer *timer)
     return timer->late;
 }
 
+/* Serves players of an open flush until all are (true) or (unless it is 0) that time has come. */
+static bool serve(struct space_timer *timer, uint64_t until_ns)
+{
+    uint64_t began_ns = uv_hrtime(), now_ns;
+    bool more;
+    do {
+        more = aoi_flush_step(timer->space, &timer->info, until_ns == 0 ? UINT32_MAX : SLICE_PLAYERS);
+        now_ns = uv_hrtime();
+    } while (more && now_ns < until_ns);
+    timer->work_ns += now_ns - began_ns;
+    return !more;
+}
+
+static void begin_flush(struct space_timer *timer, enum phase phase, uint64_t tag)
+{
+    timer->phase = phase;
+    timer->work_ns = 0;
+    timer->info = flush_info(timer->flusher, timer->space, tag, false);
+    uint64_t began_ns = uv_hrtime();
+    aoi_flush_begin(timer->space, &timer->info);
+    timer->work_ns = uv_hrtime() - began_ns;
+}
+
 /* Goes on with a flush that is due, but not for ever. */
 static void go_on(struct space_timer *timer, uint64_t until_ns)
 {
-    uint64_t began_ns = uv_hrtime(), now_ns;
-    if (timer->phase == DUE) {
-        if (is_held(timer)) {
-            forget_due(timer);
-            return;
-        }
-        timer->phase = OPEN;
-        timer->work_ns = 0;
-        timer->info = flush_info(timer->flusher, timer->space, 0, false);
-        aoi_flush_begin(timer->space, &timer->info);
-    }
-    do {
-        bool more = aoi_flush_step(timer->space, &timer->info, SLICE_PLAYERS);
-        now_ns = uv_hrtime();
-        if (more) continue;
-        timer->work_ns += now_ns - began_ns;
-        end_flush(timer);
+    if (timer->phase == DUE && is_held(timer)) {
+        forget_due(timer);
         return;
-    } while (now_ns < until_ns);
-    timer->work_ns += now_ns - began_ns;
-    timer->flusher->turn = timer->at + 1;
+    }
+    if (timer->phase == DUE) begin_flush(timer, OPEN, 0);
+    if (serve(timer, until_ns))
+        end_flush(timer);
+    else
+        timer->flusher->turn = timer->at + 1;
 }
 
 /* One after the other, in turn. */
@@ -153,17 +164,13 @@ bool flusher_open(const struct aoi_space *space)
 static void finish(struct space_timer *timer)
 {
     if (timer->phase != OPEN) return;
-    uint64_t began_ns = uv_hrtime();
-    aoi_flush_step(timer->space, &timer->info, UINT32_MAX);
-    timer->work_ns += uv_hrtime() - began_ns;
+    serve(timer, 0);
     end_flush(timer);
 }
 
-void flusher_finish(struct flusher *flusher, struct aoi_space *space)
+void flusher_finish(struct flusher *flusher)
 {
-    struct space_timer *timer = space == NULL ? NULL : aoi_space_user(space);
-    if (timer != NULL) finish(timer);
-    for (uint32_t i = flusher->due.n; space == NULL && i-- > 0;) finish(flusher->due.at[i]); /* one that ends is replaced by a later one */
+    for (uint32_t i = flusher->due.n; i-- > 0;) finish(flusher->due.at[i]); /* one that ends is replaced by a later one */
 }
 
 /* ------------------------------------------------------------------------------------------------------------- timers */
@@ -212,6 +219,14 @@ void flusher_release(struct flusher *flusher, struct aoi_space *space)
     if (timer == NULL || !timer->late) return;
     uv_timer_stop(&timer->handle);
     on_timer(&timer->handle);
+}
+
+/* No timed flush of it is due or will be. */
+static void disarm(struct space_timer *timer)
+{
+    timer->late = false;
+    forget_due(timer);
+    uv_timer_stop(&timer->handle);
 }
 
 /* There is something to flush: if no timer runs and no flush is due, one starts; what has waited for the end of a flush brings it forward. */
@@ -264,9 +279,7 @@ void flusher_rearm(struct flusher *flusher, struct aoi_space *space)
     uint32_t flush_ms = aoi_space_settings(space)->flush_ms;
     struct space_timer *timer = aoi_space_user(space);
     if (timer != NULL && flush_ms == 0) {
-        forget_due(timer);
-        timer->late = false;
-        uv_timer_stop(&timer->handle);
+        disarm(timer);
     } else if (timer != NULL && uv_is_active((uv_handle_t *)&timer->handle)) {
         uv_update_time(flusher->loop);
         if (uv_timer_get_due_in(&timer->handle) <= flush_ms) return;
@@ -277,33 +290,38 @@ void flusher_rearm(struct flusher *flusher, struct aoi_space *space)
 
 /* ------------------------------------------------------------------------------------------------------------- at once */
 
-static bool flush_now(struct flusher *flusher, struct aoi_space *space, uint64_t tag, bool final)
+bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t tag, uint64_t until_ns, bool *pending)
 {
-    flusher_finish(flusher, space);
-    struct aoi_flush_info info = flush_info(flusher, space, tag, final);
-    uint64_t began_ns = uv_hrtime();
-    aoi_flush(space, &info);
-    count_flush(flusher, space, uv_hrtime() - began_ns);
-    struct space_timer *timer = aoi_space_user(space);
-    if (timer != NULL) {
-        timer->late = false;
-        forget_due(timer);
-        uv_timer_stop(&timer->handle);
+    struct space_timer *timer = timer_of(flusher, space);
+    finish(timer);
+    if (timer->phase != COMMANDED) {
+        disarm(timer);
+        begin_flush(timer, COMMANDED, tag);
     }
-    if (info.pending) arm(flusher, space);
-    return info.pending;
+    if (!serve(timer, until_ns)) return false;
+    aoi_flush_end(space, &timer->info);
+    count_flush(flusher, space, timer->work_ns);
+    timer->phase = QUIET;
+    *pending = timer->info.pending;
+    if (timer->info.pending) arm(flusher, space);
+    return true;
 }
 
-bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t tag)
+static void flush_last(struct flusher *flusher, struct aoi_space *space)
 {
-    return flush_now(flusher, space, tag, false);
+    struct aoi_flush_info info = flush_info(flusher, space, 0, true);
+    uint64_t began_ns = uv_hrtime();
+    disarm(timer_of(flusher, space));
+    aoi_flush(space, &info);
+    count_flush(flusher, space, uv_hrtime() - began_ns);
+    if (info.pending) arm(flusher, space);
 }
 
 void flusher_flush_all(struct flusher *flusher)
 {
     uint64_t id = 0;
-    flusher_finish(flusher, NULL);
+    flusher_finish(flusher);
     for (struct aoi_space *space; (space = aoi_space_next(flusher->world, id)) != NULL; id = aoi_space_id(space)) {
-        if (aoi_space_settings(space)->flush_ms > 0 && aoi_space_dirty(space)) flush_now(flusher, space, 0, true);
+        if (aoi_space_settings(space)->flush_ms > 0 && aoi_space_dirty(space)) flush_last(flusher, space);
     }
 }

@@ -43,8 +43,8 @@ static inline bool flusher_any_open(const struct flusher *flusher)
 }
 /* A timed flush of the space is open: no command or query may come near it. */
 bool flusher_open(const struct aoi_space *space);
-/* Ends the open flush of a space, or (NULL) all open flushes, without more pauses. To be called before an owner ends. */
-void flusher_finish(struct flusher *flusher, struct aoi_space *space);
+/* Ends all timed flushes that are open, without more pauses. To be called before an owner ends. */
+void flusher_finish(struct flusher *flusher);
 
 /* Input that came at this time may have changed the space: the latency of what is told next counts from there, if it does not count already. */
 void flusher_heard(struct flusher *flusher, struct aoi_space *space, uint64_t at_ns);
@@ -53,8 +53,9 @@ void flusher_release(struct flusher *flusher, struct aoi_space *space);
 
 /* flush_ms of the space was changed: a flush that is due never comes later for that, and not at all where only the Flush command flushes. */
 void flusher_rearm(struct flusher *flusher, struct aoi_space *space);
-/* The Flush command: flushes now, in one piece, and disarms or, if work is left, arms anew. Returns whether work is left. */
-bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t tag);
+/* The Flush command: disarms, and flushes now, until it is done or (false, unless until_ns is 0) that time has come; then nobody may come near the space before the next such
+ * call has gone on with it. Once it is done *pending tells whether work is left, for which a timed space is armed anew. */
+bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t tag, uint64_t until_ns, bool *pending);
 /* The end is near: flushes every timed space in which there is something to flush; neither tiers nor budgets hold anything back. */
 void flusher_flush_all(struct flusher *flusher);
 

@@ -69,7 +69,6 @@ static void set_rules(struct server *server, struct aoi_space *space, const stru
                                             .max_view = set->max_view,
                                             .max_enter_per_flush = set->max_enter_per_flush,
                                             .tiers = set->tiers};
-    flusher_finish(&server->flusher, space);
     CHECK(aoi_space_set(space, 0, true, &change) == AOI_OK); /* config_check() has seen them */
     record_change(server->record, aoi_space_id(space), &change);
     flusher_rearm(&server->flusher, space);
@@ -97,6 +96,7 @@ static void take_space(struct server *server, const struct config_space *fresh)
 static void take_spaces(struct server *server, struct config *fresh)
 {
     struct config *running = server->config;
+    dispatch_finish(&server->dispatch); /* nothing changes in the middle of a flush or of a batch */
     for (uint32_t i = 0; i < fresh->spaces.n; i++) take_space(server, &fresh->spaces.at[i]);
     for (uint32_t i = 0; i < running->spaces.n; i++) {
         if (config_space_of(fresh, running->spaces.at[i].id) != NULL) continue;

@@ -270,10 +270,11 @@ static void configure(struct replay *r)
 static void flush(struct replay *r)
 {
     struct aoi_space *space = aoi_space_find(r->world, r->entry.who);
+    bool pending;
     if (space == NULL)
         r->fault = "a flush of a space that is not there";
     else
-        flusher_flush(&r->flusher, space, recording_number(&r->entry, 0));
+        flusher_flush(&r->flusher, space, recording_number(&r->entry, 0), 0, &pending);
 }
 
 static void apply(struct replay *r)

@@ -77,6 +77,27 @@ def a_recording_gives_the_same_digest_again_and_with_either_index():
 
 
 @test
+def a_batch_that_takes_long_while_others_talk_is_replayed_as_well():
+    with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
+        path, n = os.path.join(dir, "recording"), 300
+        with Daemon(record=path) as d, Connection(d.port) as a, Connection(d.port) as b:
+            for c, space in (a, 1), (b, 2):
+                c.ok(space, aoi.create_space(flush_ms=0), *[aoi.add(i, i, 0, radius=1000) for i in range(1, n)], *[aoi.subscribe(i, i) for i in range(1, n)])
+            long = [command for step in range(120) for command in (aoi.move(*[(i, i, step) for i in range(1, n)]), aoi.flush(tag=step))]
+            long = aoi.encode(100, batch=pb.Batch(space=1, commands=long))
+            short = [aoi.encode(100 + step, batch=pb.Batch(space=2, commands=[aoi.move((1, 1, step)), aoi.flush(tag=step)])) for step in range(100)]
+            a.write(long)
+            b.write(b"".join(short))
+            for c, last in (a, 100), (b, 199):
+                while c.next().reply_to != last:
+                    pass
+            assert len(a.view(1, 1)) == n - 2
+        first = replayed(path)
+        assert first[0] == 0 and first[3] == "", first
+        assert replayed(path, "--index", "crosslist") == first
+
+
+@test
 def another_run_has_another_digest():
     rng = seeded("runs")
     with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:

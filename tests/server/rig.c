@@ -80,7 +80,7 @@ int rig_teardown(void **state)
 void rig_close(struct rig *rig, struct session *session)
 {
     assert_int_equal(session->state, SESSION_CLOSING);
-    flusher_finish(&rig->flusher, NULL);
+    flusher_finish(&rig->flusher);
     if (session->standing != NULL) sessions_end(&rig->sessions, session->standing);
     deliver_waiting(&rig->deliver);
 }

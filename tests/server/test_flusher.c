@@ -38,6 +38,14 @@ static void busy_ms(long ms)
     nanosleep(&pause, NULL);
 }
 
+/* The Flush command, in one piece; whether work is left. */
+static bool flush_now(struct rig *rig, struct aoi_space *s, uint64_t tag)
+{
+    bool pending;
+    assert_true(flusher_flush(&rig->flusher, s, tag, 0, &pending));
+    return pending;
+}
+
 static void a_change_arms_one_flush_and_then_it_is_quiet(void **state)
 {
     struct rig *rig = *state;
@@ -79,7 +87,7 @@ static void a_commanded_flush_disarms(void **state)
 {
     struct rig *rig = *state;
     change(rig, 1);
-    assert_false(flusher_flush(&rig->flusher, space(rig), 5));
+    assert_false(flush_now(rig, space(rig), 5));
     assert_false(armed(rig));
     assert_int_equal(flushes(rig), 1);
 }
@@ -90,7 +98,7 @@ static void work_that_is_left_arms_the_next(void **state)
     change(rig, 1);
     /* owner 1 has no session: its player is skipped */
     assert_int_equal(aoi_viewport_set(space(rig), 1, 3, (float[]){0, 0, 0}, (float[]){9, 9, 0}), AOI_OK);
-    assert_true(flusher_flush(&rig->flusher, space(rig), 0));
+    assert_true(flush_now(rig, space(rig), 0));
     assert_true(armed(rig));
     uv_run(&rig->loop, UV_RUN_ONCE);
     assert_true(armed(rig));
@@ -185,7 +193,7 @@ static struct aoi_space *crowd_begin(struct rig *rig, uint64_t id)
         assert_int_equal(aoi_entity_add(s, 1, AOI_ADD_NEW, &(struct aoi_entity){.id = i, .pos = {(float)i, 1}}), AOI_OK);
         assert_int_equal(aoi_viewport_set(s, 1, i, lo, hi), AOI_OK);
     }
-    flusher_flush(&rig->flusher, s, 0);
+    flush_now(rig, s, 0);
     struct buf *told = outbox_queue(&rig->session[0].out);
     buf_consume(told, buf_len(told));
     return s;
@@ -303,7 +311,7 @@ static void a_commanded_flush_the_end_of_an_owner_and_draining_finish_an_open_on
     struct aoi_space *s = crowd_begin(rig, 77);
     crowd_moves(s, 2);
     until_open(rig, s);
-    flusher_flush(&rig->flusher, s, 9);
+    flush_now(rig, s, 9);
     assert_false(flusher_open(s));
     assert_int_equal(flushes(rig), 3);
     take_crowd(rig, 77, 2); /* the third has nothing left to say */
@@ -361,7 +369,7 @@ static void what_waited_for_the_end_of_a_flush_is_told_flush_ms_after_it_came(vo
     /* and it is not postponed by what comes then; nor is another one early for that */
     assert_int_equal(aoi_entity_move(s, 1, 1, (float[]){7, 7, 0}, NULL), AOI_OK);
     assert_in_range(uv_timer_get_due_in(timer), 0, 180);
-    flusher_flush(&rig->flusher, s, 0);
+    flush_now(rig, s, 0);
     crowd_moves(s, 4);
     assert_in_range(uv_timer_get_due_in(timer), 190, 200);
     /* where flushes take longer than flush_ms, half as long as they take is for others */

@@ -36,7 +36,8 @@ static int teardown(void **state)
 static struct aoi_space *flush(struct rig *rig)
 {
     struct aoi_space *space = aoi_space_find(rig->world, 77);
-    flusher_flush(&rig->flusher, space, 0);
+    bool pending;
+    assert_true(flusher_flush(&rig->flusher, space, 0, 0, &pending));
     return space;
 }
 

@@ -151,6 +151,39 @@ static void last_deltas_come_behind_its_ack_and_a_flush_in_it_finds_room(void **
     assert_int_equal(rig_take(rig, a)->u.ack.applied, N + 2);
 }
 
+static void a_commanded_flush_pauses_between_players_and_is_one_flush(void **state)
+{
+    struct rig *rig = *state;
+    struct session *a, *b;
+    enum { PLAYERS = 60 };
+    start(rig, &a, &b);
+    for (uint64_t p = 1; p <= PLAYERS; p++) BATCH(rig, a, 0, SUBSCRIBE(p, 1));
+    BATCH(rig, a, 0, ADD(2, 1, 1));
+    hurry(rig);
+    struct codec_command flush = FLUSH(4);
+    const struct codec_client_frame frame = {.seq = 5, .kind = CODEC_BATCH, .u.batch = {.space = 1, .command_n = 1, .commands = &flush}};
+    assert_true(rig_try_frame(rig, a, &frame) == DISPATCH_AGAIN);
+    const struct codec_client_frame query = {.seq = 1, .kind = CODEC_QUERY, .u.query = {.space = 1, .kind = CODEC_QUERY_STATS}};
+    assert_int_equal(rig_try_frame(rig, b, &query), 1);
+    assert_true(bring(rig, a, &frame) > 3);
+    for (uint64_t p = 1; p <= PLAYERS; p++) {
+        const struct aoi_delta delta = rig_take_delta(rig, a, p);
+        assert_true(delta.flush == 1 && delta.tag == 4 && delta.enters.n == 1);
+    }
+    rig_expect_ack(rig, a, 5, 1);
+    assert_true(rig_silent(rig, a));
+
+    BATCH(rig, a, 0, MOVE(2, 2, 2));
+    hurry(rig);
+    struct codec_client_frame again = frame;
+    again.seq = 6;
+    assert_true(rig_try_frame(rig, a, &again) == DISPATCH_AGAIN);
+    dispatch_finish(&rig->dispatch); /* as when somebody's session ends */
+    for (uint64_t p = 1; p <= PLAYERS; p++) assert_true(rig_take_delta(rig, a, p).flush == 2);
+    rig_expect_ack(rig, a, 6, 1);
+    assert_int_equal(rig_try_frame(rig, a, &again), 0); /* its connection still had it */
+}
+
 static void a_timed_flush_waits_for_its_end(void **state)
 {
     struct rig *rig = *state;
@@ -269,6 +302,7 @@ int main(void)
         TEST(until_it_ends_frames_about_its_space_wait_and_others_do_not),
         TEST(refusals_and_columns_are_counted_across_its_pauses),
         TEST(last_deltas_come_behind_its_ack_and_a_flush_in_it_finds_room),
+        TEST(a_commanded_flush_pauses_between_players_and_is_one_flush),
         TEST(a_timed_flush_waits_for_its_end),
         TEST(a_timed_flush_that_waits_does_not_come_where_only_flush_flushes_now),
         TEST(what_cannot_wait_finishes_it_and_its_frame_is_then_used),
