@@ -110,7 +110,7 @@ static void list_gone(const struct aoi__look *k, const struct aoi__page *page, u
     const uint32_t *slots = aoi__page_slots(page, k->space->dims);
     for (; places != 0; places &= places - 1) {
         uint32_t place = (uint32_t)__builtin_ctzll(places);
-        *array_add(&k->s->gone) = slots[place] | (late >> place & 1 ? AOI__LATE : 0);
+        *array_add(&k->s->went) = slots[place] | (late >> place & 1 ? AOI__LATE : 0);
     }
 }
 
@@ -292,7 +292,7 @@ static void compare(struct cover_look *l, const uint64_t *inside)
     struct aoi__cover *c = l->c;
     const struct aoi__differ *d = s->differ.at, *end = d + s->differ.n;
     size_t most = (size_t)s->differ.n * AOI__PAGE;
-    aoi__slots *const list[4] = {&s->vanished, &s->gone, &s->appeared, &s->come};
+    aoi__slots *const list[4] = {&s->gone, &s->went, &s->come, &s->came};
     uint32_t *to[4];
     for (int i = 0; i < 4; i++) to[i] = room_in(list[i], most);
     const struct aoi__page *pool = l->dir->page.at;
@@ -322,6 +322,7 @@ static void compare(struct cover_look *l, const uint64_t *inside)
 void aoi__cover_compare(struct aoi__look *k, const uint64_t *inside)
 {
     struct cover_look l = {.k = k, .c = &k->p->cover, .dir = k->space->ops->pages(k->space)};
+    k->listed = k->s->come.n;
     if (k->s->restates) list_restated(&l, inside);
     if (k->s->differ.n > 0) compare(&l, inside);
 }
@@ -659,58 +660,54 @@ static void rehouse(struct aoi__look *k, uint32_t slot, bool late, bool in_margi
 #define FEW 100 /* pairs are compared one by one sooner than marks are set and read, all over memory */
 
 /* Takes the slot out of gone; whether it was there. */
-static bool take_gone(struct aoi__scratch *s, uint32_t slot, bool *late)
+static bool take_went(struct aoi__scratch *s, uint32_t slot, bool *late)
 {
-    for (uint32_t i = 0; i < s->gone.n; i++) {
-        if ((s->gone.at[i] & AOI__TOLD_SLOT) != slot) continue;
-        *late = (s->gone.at[i] & AOI__LATE) != 0;
-        array_swap_remove(&s->gone, i);
+    for (uint32_t i = 0; i < s->went.n; i++) {
+        if ((s->went.at[i] & AOI__TOLD_SLOT) != slot) continue;
+        *late = (s->went.at[i] & AOI__LATE) != 0;
+        array_swap_remove(&s->went, i);
         return true;
     }
     return false;
 }
 
-static void reconcile_few(struct aoi__look *k)
+static void reconcile_few(struct aoi__look *k, aoi__slots *came)
 {
     struct aoi__scratch *s = k->s;
     uint32_t n = 0;
     bool late;
-    for (uint32_t i = 0; i < s->come.n; i++) {
-        if (take_gone(s, s->come.at[i], &late))
-            rehouse(k, s->come.at[i], late, false);
+    for (uint32_t i = 0; i < came->n; i++) {
+        if (take_went(s, came->at[i], &late))
+            rehouse(k, came->at[i], late, false);
         else
-            s->come.at[n++] = s->come.at[i];
+            came->at[n++] = came->at[i];
     }
-    s->come.n = n;
+    came->n = n;
     for (uint32_t i = 0; i < s->perhaps.n; i++)
-        if (take_gone(s, s->perhaps.at[i], &late)) rehouse(k, s->perhaps.at[i], late, true);
+        if (take_went(s, s->perhaps.at[i], &late)) rehouse(k, s->perhaps.at[i], late, true);
 }
 
-static void reconcile(struct aoi__look *k)
+/* What is in went and in one of the other lists, too, is in neither any more, but kept. */
+static void reconcile(struct aoi__look *k, aoi__slots *came)
 {
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
-    for (uint32_t i = 0; !k->list_kept && i < k->p->told.n; i++) {
-        uint32_t slot = k->p->told.at[i] & AOI__TOLD_SLOT;
-        if (space->mark[slot] != AOI__SEEN(space)) *array_add(&s->gone) = k->p->told.at[i] & ~AOI__OWED;
-    }
-    if (s->gone.n == 0 || s->come.n + s->perhaps.n == 0) return;
-    if (s->gone.n * (s->come.n + s->perhaps.n) <= FEW) {
-        reconcile_few(k);
+    if (s->went.n * (came->n + s->perhaps.n) <= FEW) {
+        reconcile_few(k, came);
         return;
     }
     uint32_t n = 0, in_margin = s->perhaps.n;
     aoi__marks_anew(space);
     uint32_t told = AOI__TOLD(space), late = told + 1, seen = AOI__SEEN(space);
-    for (uint32_t i = 0; i < s->gone.n; i++) space->mark[s->gone.at[i] & AOI__TOLD_SLOT] = s->gone.at[i] & AOI__LATE ? late : told;
-    for (uint32_t i = 0; i < s->come.n; i++) {
-        uint32_t slot = s->come.at[i];
+    for (uint32_t i = 0; i < s->went.n; i++) space->mark[s->went.at[i] & AOI__TOLD_SLOT] = s->went.at[i] & AOI__LATE ? late : told;
+    for (uint32_t i = 0; i < came->n; i++) {
+        uint32_t slot = came->at[i];
         if (space->mark[slot] == told || space->mark[slot] == late)
             *array_add(&s->perhaps) = slot;
         else
-            s->come.at[n++] = slot;
+            came->at[n++] = slot;
     }
-    s->come.n = n;
+    came->n = n;
     for (uint32_t i = 0; i < s->perhaps.n; i++) {
         uint32_t slot = s->perhaps.at[i];
         uint32_t was = space->mark[slot];
@@ -719,24 +716,32 @@ static void reconcile(struct aoi__look *k)
         rehouse(k, slot, was == late, i < in_margin);
     }
     n = 0;
-    for (uint32_t i = 0; i < s->gone.n; i++)
-        if (space->mark[s->gone.at[i] & AOI__TOLD_SLOT] != seen) s->gone.at[n++] = s->gone.at[i];
-    s->gone.n = n;
+    for (uint32_t i = 0; i < s->went.n; i++)
+        if (space->mark[s->went.at[i] & AOI__TOLD_SLOT] != seen) s->went.at[n++] = s->went.at[i];
+    s->went.n = n;
 }
 
-static void append(aoi__slots *to, const aoi__slots *from)
+static void append(aoi__slots *to, aoi__slots *from)
 {
-    if (from->n == 0) return;
     array_reserve(to, (size_t)to->n + from->n);
     memcpy(to->at + to->n, from->at, from->n * sizeof *from->at);
     to->n += from->n;
+    from->n = 0;
 }
 
 void aoi__cover_reconcile(struct aoi__look *k)
 {
-    reconcile(k);
-    append(&k->s->come, &k->s->appeared);
-    append(&k->s->gone, &k->s->vanished);
+    const struct aoi_space *space = k->space;
+    struct aoi__scratch *s = k->s;
+    for (uint32_t i = 0; !k->list_kept && i < k->p->told.n; i++) {
+        uint32_t slot = k->p->told.at[i] & AOI__TOLD_SLOT;
+        if (space->mark[slot] != AOI__SEEN(space)) *array_add(&s->went) = k->p->told.at[i] & ~AOI__OWED;
+    }
+    if (k->listed > 0 && s->came.n > 0) append(&s->come, &s->came); /* those that are listed keep their order */
+    aoi__slots *came = k->listed > 0 ? &s->come : &s->came;
+    if (s->went.n > 0 && came->n + s->perhaps.n > 0) reconcile(k, came);
+    if (s->came.n > 0) append(&s->come, &s->came); /* hardly any is left of either */
+    if (s->went.n > 0) append(&s->gone, &s->went);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- any view */

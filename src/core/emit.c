@@ -27,8 +27,8 @@ void aoi__scratch_free(struct aoi__scratch *s)
     array_clear(&s->perhaps);
     array_clear(&s->restated);
     array_clear(&s->owed);
-    array_clear(&s->appeared);
-    array_clear(&s->vanished);
+    array_clear(&s->came);
+    array_clear(&s->went);
     array_clear(&s->differ);
     for (int i = 0; i < 3; i++) array_clear(&s->mask[i]);
     array_clear(&s->leave_id);
@@ -187,7 +187,10 @@ static void emit_enters(struct aoi__look *k, aoi__slots *slots)
     array_reserve(&s->enter_payload, need);
     array_reserve(&s->enter_payload_len, need);
     uint32_t n = 0, all = slots->n;
-    while (n < all && emit_enter(k, slots->at[n])) n++;
+    while (n < all && emit_enter(k, slots->at[n])) {
+        if (slots == &s->come) aoi__slot_told(k->space, slots->at[n]);
+        n++;
+    }
     slots->n = n;
     k->left |= n < all;
     for (uint32_t i = n; i < all; i++) { /* seen, but not in the view */
@@ -348,7 +351,6 @@ static void remember(struct aoi__look *k)
     aoi__slots *told = &k->p->told;
     uint32_t n = s->kept.n + s->come.n;
     if (!k->list_kept) remember_since(k);
-    for (uint32_t i = 0; i < s->come.n; i++) aoi__slot_told(k->space, s->come.at[i]);
     k->space->stats.enters += s->enters.n;
     if (k->covered) {
         remember_cover(k);

@@ -21,7 +21,7 @@ struct aoi__scratch {
     ARRAY(double) distance;
     /* of a cover: told and no longer seen; come into the margin; kept with another state; of those, who had no room */
     aoi__slots gone, perhaps, restated, owed;
-    aoi__slots appeared, vanished; /* come and gone, though each stands where it stood: until it is known who of the others merely changed places */
+    aoi__slots came, went; /* likewise come and gone, but to or from its place: until it is known who merely has another one */
     ARRAY(struct aoi__differ) differ;
     bool restates;           /* some that are told have another state */
     ARRAY(uint64_t) mask[3]; /* by page of a cover */
@@ -50,6 +50,7 @@ struct aoi__look {
     uint32_t max_view, max_enter;
     bool staying;
     bool covered;                  /* the view is a cover, and a list of what is in no page under it */
+    uint32_t listed;               /* so many at the head of come were found for that list */
     bool list_kept;                /* that list is not looked at, and stays as it is */
     const struct aoi_tiers *tiers; /* NULL: everything at every flush */
     bool inline_updates;           /* the update columns are written while sorting: no rule can drop or delay what is kept */
