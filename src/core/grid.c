@@ -325,9 +325,8 @@ static inline bool within_cells(const struct grid *g, int32_t low, float lo, int
 /* Whether the corners of the box are in the same cells as before. Without a loop: nearly every move asks for it. */
 static inline bool guarded(const struct grid *g, const struct area *area, const struct aoi__watch *w)
 {
-    bool in = area->known & within_cells(g, area->lo[0], w->lo[0], area->hi[0], w->hi[0]) &
-              within_cells(g, area->lo[1], w->lo[1], area->hi[1], w->hi[1]);
-    return in && (g->dir.dims == 2 || within_cells(g, area->lo[2], w->lo[2], area->hi[2], w->hi[2]));
+    int x = within_cells(g, area->lo[0], w->lo[0], area->hi[0], w->hi[0]), y = within_cells(g, area->lo[1], w->lo[1], area->hi[1], w->hi[1]);
+    return area->known && (x & y) && (g->dir.dims == 2 || within_cells(g, area->lo[2], w->lo[2], area->hi[2], w->hi[2]));
 }
 
 static void watch_moved(struct aoi_space *space, uint32_t watch)
