@@ -122,15 +122,18 @@ static void owner_link(struct aoi_space *space, uint32_t slot)
     space->cold[slot].owner_next = owned->entities;
     if (owned->entities != AOI__NONE) space->cold[owned->entities].owner_prev = slot;
     owned->entities = slot;
+    owned->entity_n++;
 }
 
 static void owner_unlink(struct aoi_space *space, uint32_t slot)
 {
     const struct aoi__cold *c = &space->cold[slot];
+    struct aoi__owned *owned = aoi__owned(space, space->own[slot].owner);
+    owned->entity_n--;
     if (c->owner_prev != AOI__NONE)
         space->cold[c->owner_prev].owner_next = c->owner_next;
     else
-        aoi__owned(space, space->own[slot].owner)->entities = c->owner_next;
+        owned->entities = c->owner_next;
     if (c->owner_next != AOI__NONE) space->cold[c->owner_next].owner_prev = c->owner_prev;
 }
 

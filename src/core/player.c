@@ -123,15 +123,18 @@ static void owner_link(struct aoi_space *space, uint32_t player)
     p->owner_next = owned->players;
     if (owned->players != AOI__NONE) space->players.at[owned->players].owner_prev = player;
     owned->players = player;
+    owned->player_n++;
 }
 
 static void owner_unlink(struct aoi_space *space, uint32_t player)
 {
     const struct aoi__player *p = &space->players.at[player];
+    struct aoi__owned *owned = aoi__owned(space, p->owner);
+    owned->player_n--;
     if (p->owner_prev != AOI__NONE)
         space->players.at[p->owner_prev].owner_next = p->owner_next;
     else
-        aoi__owned(space, p->owner)->players = p->owner_next;
+        owned->players = p->owner_next;
     if (p->owner_next != AOI__NONE) space->players.at[p->owner_next].owner_prev = p->owner_prev;
 }
 

@@ -121,6 +121,14 @@ struct aoi__owned *aoi__owned(struct aoi_space *space, aoi_owner owner)
     return &space->owned.at[i];
 }
 
+void aoi_space_owned(const struct aoi_space *space, void (*fn)(void *ctx, aoi_owner owner, uint32_t entities, uint32_t players), void *ctx)
+{
+    for (uint32_t i = 0; i < space->owned.n; i++) {
+        const struct aoi__owned *owned = &space->owned.at[i];
+        fn(ctx, owned->owner, owned->entity_n, owned->player_n);
+    }
+}
+
 bool aoi__away(const struct aoi_space *space, aoi_owner owner)
 {
     uint32_t i = idmap_get(&space->owned_map, (uint64_t)owner + 1);

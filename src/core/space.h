@@ -183,6 +183,7 @@ struct aoi__shown {
 struct aoi__owned {
     aoi_owner owner;
     uint32_t entities, players; /* first slot, AOI__NONE: none */
+    uint32_t entity_n, player_n;
     bool away;
 };
 

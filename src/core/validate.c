@@ -131,12 +131,14 @@ static void validate_owned(const struct aoi_space *space)
     uint32_t entities = 0, players = 0;
     for (uint32_t i = 0; i < space->owned.n; i++) {
         const struct aoi__owned *o = &space->owned.at[i];
+        uint32_t entities_before = entities, players_before = players;
         CHECK(idmap_get(&space->owned_map, (uint64_t)o->owner + 1) == i);
         for (uint32_t s = o->entities, prev = AOI__NONE; s != AOI__NONE; prev = s, s = space->cold[s].owner_next, entities++)
             CHECK(aoi__alive(space, s) && space->own[s].owner == o->owner && space->cold[s].owner_prev == prev && entities <= space->entity_n);
         for (uint32_t p = o->players, prev = AOI__NONE; p != AOI__NONE; prev = p, p = space->players.at[p].owner_next, players++)
             CHECK(space->players.at[p].away == o->away && space->players.at[p].owner == o->owner && space->players.at[p].owner_prev == prev &&
                   players <= space->player_n);
+        CHECK(o->entity_n == entities - entities_before && o->player_n == players - players_before);
     }
     CHECK(entities == space->entity_n && players == space->player_n);
 }
