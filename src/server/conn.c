@@ -18,6 +18,8 @@
 #define KERNEL_BYTES (256 * 1024) /* each way; enough for 10 Gbit/s at 0.2 ms */
 /* A long batch pauses then, though others wait: until it ends nobody may come near its space. */
 #define BATCH_MIN_NS ((uint64_t)4 * 1000 * 1000)
+/* Whose players were skipped more often than served in so many ticks is warned of. */
+#define SLOW_TICKS (10000 / SERVER_TICK_MS)
 #define RELAX_TICKS 32 /* unused buffers are given back about so often */
 
 enum input {
@@ -37,6 +39,7 @@ struct conn {
     struct buf in; /* received, but no whole frame yet, or not its turn */
     enum input input;
     uint64_t held_by, held_ns; /* the space, and since when; held_ns 0: not held */
+    uint64_t served, skipped;  /* of its session, when that was looked at last */
     uint64_t counted;          /* what its buffers took when that was counted last */
     uint64_t busy_ns;          /* what its bytes and frames took lately: halved with each tick */
     bool waits;                /* in server->light or heavy, perhaps without still being INPUT_WAITING */
@@ -74,6 +77,16 @@ static uint64_t now_ms(const struct conn *conn)
 bool conn_quiet(const struct conn *conn)
 {
     return outbox_bytes(&conn->session.out) == 0 && conn->input == INPUT_READING;
+}
+
+uint64_t conn_silent_ms(const struct conn *conn)
+{
+    return now_ms(conn) - conn->input_ms;
+}
+
+uint64_t conn_full_ms(const struct conn *conn)
+{
+    return conn->soft_ms == 0 ? 0 : now_ms(conn) - conn->soft_ms;
 }
 
 uint64_t conn_busy_ns(const struct conn *conn)
@@ -437,8 +450,11 @@ static void log_close(const struct conn *conn)
 {
     const struct session *session = &conn->session;
     uint64_t unsent_bytes = session_breaks(session->reason) ? session->unsent_bytes : outbox_bytes(&session->out);
-    log_info("close", "peer=%s session=%llu reason=%s unsent_bytes=%llu", session->peer, (unsigned long long)session->id,
-             session_reason_name(session->reason), (unsigned long long)unsent_bytes);
+    char client[SESSION_CLIENT_MAX * 4 + 3];
+    log_write(session_ends_well(session->reason) ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "close",
+              "peer=%s session=%llu reason=%s unsent_bytes=%llu client=%s token=%s", session->peer, (unsigned long long)session->id,
+              session_reason_name(session->reason), (unsigned long long)unsent_bytes, log_quote(session->client, client, sizeof client),
+              session->token.name);
 }
 
 /* Nothing more will be sent. What has come whole is applied, and where writing failed, what the peer sent before it went is still read. */
@@ -524,6 +540,23 @@ static bool hung_up(const struct conn *conn)
     return conn->input != INPUT_READING && uv_fileno(&conn->stream.handle, &at.fd) == 0 && poll(&at, 1, 0) == 1 && (at.revents & POLLERR) != 0;
 }
 
+/* Who reads too slowly, but not so slowly as to be closed for it. */
+static void watch_slow(struct conn *conn)
+{
+    const struct session *session = &conn->session;
+    uint64_t served = session->served - conn->served, skipped = session->skipped - conn->skipped;
+    char client[SESSION_CLIENT_MAX * 4 + 3];
+    conn->served = session->served;
+    conn->skipped = session->skipped;
+    if (skipped <= served) return;
+    log_warn("slow",
+             "peer=%s session=%llu client=%s token=%s skipped=%llu%% last_s=%u unsent_bytes=%llu why=\"it reads too slowly: its players get fewer, "
+             "larger deltas\"",
+             session->peer, (unsigned long long)session->id, log_quote(session->client, client, sizeof client), session->token.name,
+             (unsigned long long)(100 * skipped / (served + skipped)), SLOW_TICKS * SERVER_TICK_MS / 1000,
+             (unsigned long long)outbox_bytes(&session->out));
+}
+
 void conn_tick(struct conn *conn)
 {
     struct server *server = conn->server;
@@ -540,6 +573,7 @@ void conn_tick(struct conn *conn)
         if (conn->ended && uv_now(server->loop) - conn->closing_ms >= wait_ms) conn_drop(conn);
         return;
     }
+    if (server->ticks % SLOW_TICKS == 0) watch_slow(conn);
     if (conn->session.state == SESSION_DENIED && --conn->session.denied_ticks == 0) reason = CLOSE_TOKEN;
     if (conn->session.state == SESSION_BROKEN) { /* its last words come soon or never */
         if (conn->input == INPUT_READING && uv_now(server->loop) - conn->closing_ms >= CLOSE_WAIT_MS)

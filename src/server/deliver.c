@@ -9,22 +9,31 @@
 #define EARLY_BYTES (120u * 1024)
 #define IDS_FRAME_BYTES 64u /* of an Observed or Lost frame beside its ids, at most */
 
-/* The owner's session, if it has a connection that takes something now. */
-static struct session *ready(const struct deliver *deliver, aoi_owner owner)
+/* The owner's session, if it has a connection. */
+static struct session *connected(const struct deliver *deliver, aoi_owner owner)
 {
     const struct standing *standing = sessions_of_owner(deliver->sessions, owner);
     struct session *session = standing == NULL ? NULL : standing->session;
-    return session == NULL || session->state != SESSION_READY || deliver_owes(session) ? NULL : session;
+    return session == NULL || session->state != SESSION_READY ? NULL : session;
+}
+
+/* The same, if it takes something now. */
+static struct session *ready(const struct deliver *deliver, aoi_owner owner)
+{
+    struct session *session = connected(deliver, owner);
+    return session == NULL || deliver_owes(session) ? NULL : session;
 }
 
 /* Over max_memory_bytes there is room for leaves and updates alone, and none where much is unsent already: enters wait. */
 static size_t room(void *ctx, aoi_owner owner)
 {
     const struct deliver *deliver = ctx;
-    const struct session *session = ready(deliver, owner);
-    size_t room = session == NULL ? 0 : outbox_room(&session->out);
-    if (room <= 1 || !budget_full(deliver->budget)) return room;
-    return outbox_bytes(&session->out) < BUDGET_UNSENT_BYTES;
+    struct session *session = connected(deliver, owner);
+    if (session == NULL) return 0;
+    size_t room = deliver_owes(session) ? 0 : outbox_room(&session->out);
+    if (room > 1 && budget_full(deliver->budget)) room = outbox_bytes(&session->out) < BUDGET_UNSENT_BYTES;
+    *(room > 0 ? &session->served : &session->skipped) += 1;
+    return room;
 }
 
 /* What was put into the outbox, before which there were so many bytes, is complete. */

@@ -57,7 +57,7 @@ static bool admit(struct dispatch *dispatch, struct session *session, const stru
         return false;
     }
     session_refuse(dispatch->sessions, session, frame->seq, CODEC_UNAUTHENTICATED, "this daemon has a tokens_file, and Hello has no token",
-                   CLOSE_TOKEN);
+                   CLOSE_NO_TOKEN);
     return false;
 }
 
@@ -134,6 +134,7 @@ static bool take_hello(struct dispatch *dispatch, struct session *session, const
         session_send_error(dispatch->sessions, session, frame->seq, CODEC_INVALID_ARGUMENT, "a second Hello");
         return true;
     }
+    snprintf(session->client, sizeof session->client, "%s", frame->u.hello.client_name);
     if (frame->u.hello.protocol_version != CODEC_PROTOCOL_VERSION) {
         session_refuse(dispatch->sessions, session, frame->seq, CODEC_UNSUPPORTED, "this daemon speaks protocol_version 1", CLOSE_VERSION);
         return true;

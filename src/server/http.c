@@ -84,7 +84,7 @@ static int give(struct http *http, const struct http_page *page, uint64_t after,
 /* Makes the page of the path; the status. */
 static int make(struct http *http, struct lws *wsi, const char *path, struct request *request, const char **type)
 {
-    static const char none[] = "no such page; there are /metrics, /healthz, /readyz and /spaces\n";
+    static const char none[] = "no such page; there are /metrics, /healthz, /readyz, /spaces and /sessions\n";
     *type = "text/plain; charset=utf-8";
     if (lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI) <= 0 && !is_head(wsi)) return HTTP_STATUS_METHOD_NOT_ALLOWED;
     for (const struct http_page *page = http->pages; page->path != NULL; page++) {

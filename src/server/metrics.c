@@ -52,7 +52,7 @@ struct process_values {
 /* Everything that a row may point into. */
 struct values {
     struct metrics metrics;
-    uint64_t sessions, space_n, ready, log_dropped;
+    uint64_t sessions, unsent_bytes, space_n, ready, log_dropped;
     uint32_t shortest_ms, longest_ms; /* flush_ms of the spaces that have one; 0: none has */
     uint64_t memory_full, memory_limit_bytes, memory_denied;
     struct aoi_stats live, since; /* of the spaces that there are; with those that have ended, for what is counted since the start */
@@ -226,6 +226,7 @@ static const struct row rows[] = {
     {"aoid_frames_received_total", "counter", write_whole, AT(metrics.frames_in), "Frames from clients."},
     {"aoid_received_bytes_total", "counter", write_whole, AT(metrics.bytes_in), "Bytes from clients."},
     {"aoid_sent_bytes_total", "counter", write_whole, AT(metrics.bytes_out), "Bytes to clients that the kernel took."},
+    {"aoid_unsent_bytes", "gauge", write_whole, AT(unsent_bytes), "Bytes that wait for clients to read, of all connections; /sessions says whose."},
     {"aoid_errors_total", "counter", write_codes, 0, "Commands and frames that were refused, by code."},
     {"aoid_flush_duration_seconds", "histogram", write_histogram, AT(metrics.flush), "What a flush took, from the first player to the last."},
     {"aoid_delta_latency_seconds", "histogram", write_histogram, AT(metrics.latency),
@@ -280,6 +281,7 @@ void metrics_write(const struct metrics_source *source, struct buf *out)
 {
     struct values v = {.metrics = *source->metrics,
                        .sessions = source->sessions,
+                       .unsent_bytes = source->unsent_bytes,
                        .ready = !source->draining,
                        .memory_full = source->memory_full,
                        .memory_limit_bytes = source->memory_limit_bytes,

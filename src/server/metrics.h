@@ -20,7 +20,9 @@ enum close_reason {
     CLOSE_NO_HELLO,      /* the first frame is no Hello */
     CLOSE_UNIX_PEER,     /* a process that may not use the Unix socket */
     CLOSE_TLS,           /* no TLS where it must be, or not as it must be */
-    CLOSE_TOKEN,         /* Hello has no token, or a wrong one; or its token was withdrawn */
+    CLOSE_TOKEN,         /* Hello has a wrong token */
+    CLOSE_NO_TOKEN,      /* Hello has none where there must be one */
+    CLOSE_WITHDRAWN,     /* the token that it came in with stands in the tokens_file no more, or has another role */
     CLOSE_VERSION,       /* Hello asks for a protocol that is not spoken here */
     CLOSE_MALFORMED,     /* bytes that are not a frame */
     CLOSE_TOO_LARGE,     /* a length over the limit */
@@ -66,7 +68,7 @@ uint64_t metrics_errors(const struct metrics *metrics); /* of all codes */
 struct metrics_source {
     const struct metrics *metrics;
     const struct aoi_world *world;
-    uint64_t sessions;
+    uint64_t sessions, unsent_bytes;
     uint64_t memory_limit_bytes, memory_denied; /* of the budget */
     bool memory_full, draining;
 };

@@ -1,4 +1,4 @@
-/* monitor.c: the pages for whoever watches the daemon: /metrics, /healthz, /readyz, /spaces. */
+/* monitor.c: the pages for whoever watches the daemon: /metrics, /healthz, /readyz, /spaces, /sessions. */
 #include "server/monitor.h"
 
 #include <errno.h>
@@ -8,9 +8,16 @@
 #include "base/log.h"
 #include "server/http.h"
 
-#define SPACES_A_PAGE 1000
+#define A_PAGE 1000 /* items in a list */
 #define OK 200
 #define UNAVAILABLE 503
+
+static uint64_t unsent_bytes(const struct server *server)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < server->conns.n; i++) sum += outbox_bytes(&conn_session(server->conns.at[i])->out);
+    return sum;
+}
 
 static int page_metrics(void *ctx, uint64_t after, struct buf *body)
 {
@@ -20,6 +27,7 @@ static int page_metrics(void *ctx, uint64_t after, struct buf *body)
     const struct metrics_source source = {.metrics = &server->metrics,
                                           .world = server->world,
                                           .sessions = server->sessions.by_id.n,
+                                          .unsent_bytes = unsent_bytes(server),
                                           .memory_limit_bytes = server->budget.limit_bytes,
                                           .memory_denied = server->budget.denied,
                                           .memory_full = server->memory_full,
@@ -67,7 +75,7 @@ static int page_spaces(void *ctx, uint64_t after, struct buf *body)
     struct aoi_space *space;
     uint32_t n = 0;
     buf_printf(body, "{\"spaces\":[");
-    for (; n < SPACES_A_PAGE && (space = aoi_space_next(server->world, after)) != NULL; n++, after = aoi_space_id(space)) {
+    for (; n < A_PAGE && (space = aoi_space_next(server->world, after)) != NULL; n++, after = aoi_space_id(space)) {
         buf_printf(body, n > 0 ? ",\n" : "\n");
         put_space(body, server, space);
     }
@@ -79,11 +87,84 @@ static int page_spaces(void *ctx, uint64_t after, struct buf *body)
     return OK;
 }
 
+/* ------------------------------------------------------------------------------------------------------------- sessions */
+
+/* What a peer sent, of which JSON can be broken: all but printable ASCII is a question mark. */
+static void put_text(struct buf *out, const char *name, const char *text)
+{
+    buf_printf(out, "\"%s\":\"", name);
+    for (; *text != '\0'; text++) buf_printf(out, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text < ' ' || *text > '~' ? '?' : *text);
+    buf_printf(out, "\",");
+}
+
+struct possessions {
+    uint64_t entities, players;
+};
+typedef ARRAY(struct possessions) possessions_list; /* by owner */
+
+static void add_owned(void *ctx, aoi_owner owner, uint32_t entities, uint32_t players)
+{
+    possessions_list *owned = ctx;
+    if (owner >= owned->n) return; /* its session has ended, and what it owned is about to */
+    owned->at[owner].entities += entities;
+    owned->at[owner].players += players;
+}
+
+/* Those without a connection wait for one until their leases end. */
+static void put_session(struct buf *out, const struct server *server, const struct standing *standing, const struct possessions *owned)
+{
+    const struct session *session = standing->session;
+    const struct conn *conn = session == NULL ? NULL : conn_of_session(standing->session);
+    uint64_t lease_ms = standing->lease_ms; /* rounded up to a tick it may end a little later; and it may be frozen */
+    if (session == NULL && standing->lease_end_ms < server->clock_ms + lease_ms)
+        lease_ms = standing->lease_end_ms > server->clock_ms ? standing->lease_end_ms - server->clock_ms : 0;
+    buf_printf(out, "{\"id\":\"%llu\",", (unsigned long long)standing->id);
+    put_text(out, "client", standing->client);
+    put_text(out, "token", standing->token_name);
+    put_text(out, "role", session == NULL ? "" : role_name(session->token.role));
+    put_text(out, "peer", session == NULL ? "" : session->peer);
+    buf_printf(out, "\"connected\":%s,\"lease_left_ms\":%llu,\"last_seq\":\"%llu\",\"entities\":%llu,\"players\":%llu,",
+               session == NULL ? "false" : "true", (unsigned long long)lease_ms, (unsigned long long)standing->last_seq,
+               (unsigned long long)owned->entities, (unsigned long long)owned->players);
+    buf_printf(out, "\"unsent_bytes\":%llu,\"full_ms\":%llu,\"served\":%llu,\"skipped\":%llu,\"silent_ms\":%llu}",
+               (unsigned long long)(session == NULL ? 0 : outbox_bytes(&session->out)), (unsigned long long)(conn == NULL ? 0 : conn_full_ms(conn)),
+               (unsigned long long)(session == NULL ? 0 : session->served), (unsigned long long)(session == NULL ? 0 : session->skipped),
+               (unsigned long long)(conn == NULL ? 0 : conn_silent_ms(conn)));
+}
+
+/* By owner's number, so that whoever is there throughout stands in exactly one page. */
+static int page_sessions(void *ctx, uint64_t after, struct buf *body)
+{
+    const struct server *server = ((struct monitor *)ctx)->server;
+    const struct sessions *sessions = &server->sessions;
+    possessions_list owned = {0};
+    uint64_t id = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i <= sessions->by_owner.n; i++) *array_add(&owned) = (struct possessions){0};
+    for (const struct aoi_space *space; (space = aoi_space_next(server->world, id)) != NULL; id = aoi_space_id(space))
+        aoi_space_owned(space, add_owned, &owned);
+    buf_printf(body, "{\"sessions\":[");
+    for (; n < A_PAGE && after < sessions->by_owner.n; after++) {
+        const struct standing *standing = sessions->by_owner.at[after];
+        if (standing == NULL) continue;
+        buf_printf(body, n++ > 0 ? ",\n" : "\n");
+        put_session(body, server, standing, &owned.at[standing->owner]);
+    }
+    array_clear(&owned);
+    buf_printf(body, "],\n\"next\":");
+    if (after < sessions->by_owner.n)
+        buf_printf(body, "\"/sessions?after=%llu\"}\n", (unsigned long long)after);
+    else
+        buf_printf(body, "null}\n");
+    return OK;
+}
+
 static const struct http_page pages[] = {
     {"/metrics", "text/plain; version=0.0.4; charset=utf-8", page_metrics},
     {"/healthz", "text/plain; charset=utf-8", page_health},
     {"/readyz", "text/plain; charset=utf-8", page_ready},
     {"/spaces", "application/json", page_spaces},
+    {"/sessions", "application/json", page_sessions},
     {NULL, NULL, NULL},
 };
 

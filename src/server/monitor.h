@@ -1,4 +1,4 @@
-/* monitor.h: the pages for whoever watches the daemon: /metrics, /healthz, /readyz, /spaces. */
+/* monitor.h: the pages for whoever watches the daemon: /metrics, /healthz, /readyz, /spaces, /sessions. */
 #ifndef AOI_SERVER_MONITOR_H
 #define AOI_SERVER_MONITOR_H
 

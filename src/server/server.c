@@ -364,7 +364,7 @@ void server_set_doors(struct server *server, struct doors *fresh)
     for (uint32_t i = 0; i < server->conns.n; i++) {
         struct session *session = conn_session(server->conns.at[i]);
         if (session->state != SESSION_READY || tokens_hold(&server->doors.tokens, &session->token)) continue;
-        session_refuse(&server->sessions, session, 0, CODEC_UNAUTHENTICATED, "the token of this session was withdrawn", CLOSE_TOKEN);
+        session_refuse(&server->sessions, session, 0, CODEC_UNAUTHENTICATED, "the token of this session was withdrawn", CLOSE_WITHDRAWN);
     }
     end_withdrawn(server);
     server_settle(server);

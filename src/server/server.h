@@ -114,6 +114,8 @@ void conn_turn(struct conn *conn);                               /* goes on with
 void conn_drop(struct conn *conn);                               /* closes the socket now; the session must be CLOSING */
 bool conn_let_go(struct conn *conn);                             /* if it was held: it goes on with its input; false: the flush is still open */
 uint64_t conn_busy_ns(const struct conn *conn);                  /* what it used lately */
+uint64_t conn_silent_ms(const struct conn *conn);                /* since something came last */
+uint64_t conn_full_ms(const struct conn *conn);                  /* since its outbox is full; 0: it is not */
 bool conn_quiet(const struct conn *conn);                        /* nothing to write, and no input that waits */
 struct session *conn_session(struct conn *conn);
 struct conn *conn_of_session(struct session *session);

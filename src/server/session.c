@@ -17,6 +17,8 @@ const char *session_reason_name(enum close_reason reason)
         [CLOSE_UNIX_PEER] = "unix_peer",
         [CLOSE_TLS] = "tls",
         [CLOSE_TOKEN] = "token",
+        [CLOSE_NO_TOKEN] = "no_token",
+        [CLOSE_WITHDRAWN] = "token_withdrawn",
         [CLOSE_VERSION] = "protocol_version",
         [CLOSE_MALFORMED] = "malformed",
         [CLOSE_TOO_LARGE] = "frame_too_large",
@@ -29,6 +31,11 @@ const char *session_reason_name(enum close_reason reason)
         [CLOSE_DRAIN] = "drain",
     };
     return names[reason];
+}
+
+bool session_ends_well(enum close_reason reason)
+{
+    return reason == CLOSE_EOF || reason == CLOSE_BYE || reason == CLOSE_IO || reason == CLOSE_RESUMED || reason == CLOSE_DRAIN;
 }
 
 void session_deny(struct session *session)

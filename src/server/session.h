@@ -8,6 +8,7 @@
 #include "server/tokens.h"
 #include "wire/codec.h"
 
+#define SESSION_CLIENT_MAX 63  /* bytes of a client's name that are kept */
 #define SESSION_DENIED_TICKS 5 /* of the server's: how long a wrong token waits for its answer */
 
 enum session_state {
@@ -35,14 +36,17 @@ struct session {
     size_t unpacks;            /* to how many bytes its frame does, where that waits until so many may be held; 0: it does not */
     bool batch_ended;          /* it has been done, but its connection does not know yet that the frame is used */
     struct outbox out;
-    struct token token;    /* that it came in with */
-    uint32_t denied_ticks; /* in SESSION_DENIED: until it is told so */
-    uint64_t unsent_bytes; /* when it was decided to close; then what cannot be sent any more is let go */
-    char peer[64];         /* address, for the log */
-    bool touched;          /* in sessions->touched */
+    char client[SESSION_CLIENT_MAX + 1]; /* the name in its Hello, as it came */
+    uint64_t served, skipped;            /* times that a flush had its players' turn, and there was room, or none */
+    struct token token;                  /* that it came in with */
+    uint32_t denied_ticks;               /* in SESSION_DENIED: until it is told so */
+    uint64_t unsent_bytes;               /* when it was decided to close; then what cannot be sent any more is let go */
+    char peer[64];                       /* address, for the log */
+    bool touched;                        /* in sessions->touched */
 };
 
 const char *session_reason_name(enum close_reason reason); /* "idle_timeout" */
+bool session_ends_well(enum close_reason reason);          /* it is no reason to worry: connections end so every day */
 bool session_breaks(enum close_reason reason);             /* whether nothing more gets through to the peer then */
 
 /* Hello had a wrong token: HELLO_WAIT -> DENIED. That the answer takes its time makes guessing slow. */

@@ -57,6 +57,7 @@ static void attach(struct standing *standing, struct session *session)
     session->id = standing->id;
     session->owner = standing->owner;
     session->resent_until = standing->last_seq;
+    memcpy(standing->client, session->client, sizeof standing->client);
     snprintf(standing->token_name, sizeof standing->token_name, "%s", session->token.name);
     session->state = SESSION_READY;
 }

@@ -1,5 +1,6 @@
 """test_doors.py: who may come in: tokens and roles, the Unix socket, TLS."""
 import os
+import re
 import socket
 import ssl
 import stat
@@ -66,6 +67,23 @@ def ended(c):
 
 
 @test
+def the_end_of_a_connection_says_whose_it_was_and_a_bad_one_is_a_warning():
+    with Files(tokens=TOKENS) as f, Daemon(tokens_file=f["tokens"]) as d:
+        for token in ("", "wrong"):
+            with Connection(d.port, hello=False) as c:
+                c.call(hello=pb.Hello(protocol_version=1, client_name='the "old" zone', token=token))
+                ended(c)
+        c = Connection(d.port, token=WRITER, name="zone 7")
+        c.send(bye=pb.Bye())
+        c.frames_until_closed()
+        eventually(lambda: "reason=bye" in d.log(), "the ends are logged")
+        closes = [line.partition(" level=")[2] for line in d.log().splitlines() if "event=close" in line]
+        assert [re.sub(r" peer=\S+ session=\d+| unsent_bytes=\d+", "", line) for line in closes] == [
+            'warn event=close reason=no_token client="the \\"old\\" zone" token=', 'warn event=close reason=token client="the \\"old\\" zone" token=',
+            'info event=close reason=bye client="zone 7" token=zone'], closes
+
+
+@test
 def hello_needs_one_of_the_tokens():
     with Files(tokens=TOKENS) as f, Daemon(tokens_file=f["tokens"]) as d:
         for wrong in ("", "x", ADMIN[:-1], ADMIN + "0", ADMIN.upper(), "ops"):
@@ -73,7 +91,7 @@ def hello_needs_one_of_the_tokens():
         for token in (ADMIN, WRITER, READER):
             Connection(d.port, token=token).close()
         log = d.log()
-        assert "reason=token" in log and "token=zone role=writer" in log, log
+        assert "reason=token " in log and "reason=no_token " in log and "token=zone role=writer" in log, log
         assert not any(secret in log for secret in (ADMIN, WRITER, READER, "ADMIN")), "a secret in the log"
 
 

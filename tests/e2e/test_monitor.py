@@ -1,4 +1,4 @@
-"""test_monitor.py: the pages for whoever watches the daemon: /metrics, /healthz, /readyz, /spaces."""
+"""test_monitor.py: the pages for whoever watches the daemon: /metrics, /healthz, /readyz, /spaces, /sessions."""
 import http.client
 import json
 import re
@@ -51,7 +51,7 @@ def every_page_is_there_and_nothing_else():
         port = http_port(d)
         assert get(port, "/healthz")[::2] == (200, "ok\n")
         assert get(port, "/readyz")[::2] == (200, "ready\n")
-        assert get(port, "/spaces")[:2] == (200, "application/json")
+        assert get(port, "/spaces")[:2] == get(port, "/sessions")[:2] == (200, "application/json")
         for path in ("/", "/metrics/", "/metric", "/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/favicon.ico", "/x" * 300):
             status = get(port, path)[0]
             assert status == 404, (path, status)
@@ -125,6 +125,66 @@ def spaces_are_listed_as_json_in_pages():
         assert all(s["entities"] == 1 and s["index"] == "grid" for s in seen)
         m = scrape(port)
         assert m["aoid_spaces"] == n and sum(name.startswith("aoid_space_entities{") for name in m) == 1000
+
+
+def sessions(port):
+    """All pages of /sessions."""
+    seen, path = [], "/sessions"
+    while path:
+        page = json.loads(get(port, path)[2])
+        assert len(page["sessions"]) <= 1000
+        seen += page["sessions"]
+        path = page["next"]
+    return seen
+
+
+@test
+def sessions_are_listed_connected_or_not_with_whose_they_are_and_what_they_own():
+    with monitored(max_lease_ms=60000) as d, Connection(d.port, name='zone "7\\\xe9\n') as a, Connection(d.port, name="gone", lease_ms=60000) as b:
+        port = http_port(d)
+        a.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0, radius=10), aoi.add(2, 3, 0), aoi.remove(2), aoi.add(3, 3, 0), aoi.subscribe(1, 1), aoi.flush())
+        b.ok(S, aoi.add(4, 0, 0), aoi.subscribe(2, 4), aoi.subscribe(3, 4), aoi.close_player(3))
+        b.ok(S + 1, aoi.create_space(persistent=True), aoi.add(5, 0, 0))
+        here, there = sessions(port)
+        peer = "127.0.0.1:%d" % a.sock.getsockname()[1]
+        assert here["id"] == str(a.welcome.session) and here["client"] == 'zone "7\\???' and here["peer"] == peer, here
+        assert here["connected"] and here["role"] == "admin" and here["token"] == "" and here["lease_left_ms"] == 10000, here
+        assert (here["last_seq"], here["entities"], here["players"], here["served"], here["skipped"]) == (str(a.seq), 2, 1, 1, 0), here
+        assert (here["unsent_bytes"], here["full_ms"]) == (0, 0) and here["silent_ms"] < 60000, here
+        assert (there["client"], there["entities"], there["players"]) == ("gone", 2, 1), there
+        b.close()
+        eventually(lambda: not sessions(port)[1]["connected"], "its connection is gone")
+        there = sessions(port)[1]
+        assert 0 < there["lease_left_ms"] <= 60000 and (there["peer"], there["role"], there["client"]) == ("", "", "gone"), there
+        assert (there["entities"], there["players"]) == (2, 1), there
+
+
+@test
+def sessions_come_in_pages():
+    with monitored(max_sessions=3000, max_lease_ms=60000) as d:
+        port, n = http_port(d), 1500
+        for i in range(n):
+            Connection(d.port, name=str(i)).close()
+        eventually(lambda: scrape(port)["aoid_connections"] == 0, "their leases run")
+        assert sorted(int(s["client"]) for s in sessions(port)) == list(range(n))
+
+
+@test
+def who_reads_too_slowly_is_told_of_in_the_log_and_in_the_page():
+    with monitored(out_soft_bytes=1 << 20, out_soft_ms=600000) as d, Connection(d.port) as mover, Connection(d.port, rcvbuf=4096, name="slowpoke") as stalled:
+        port = http_port(d)
+        fill_up(mover, stalled)
+        for step in range(1000):  # faster than the space is flushed by itself
+            mover.ok(S, aoi.move((2, 0, 1000 + step)), aoi.flush())
+        slow = next(s for s in sessions(port) if s["client"] == "slowpoke")
+        assert slow["skipped"] >= 1000 and slow["unsent_bytes"] > 500000 and slow["full_ms"] > 0, slow
+        assert scrape(port)["aoid_unsent_bytes"] >= 500000
+        eventually(lambda: "event=slow" in d.log(), "it is warned of", 60)
+        line = next(line for line in d.log().splitlines() if "event=slow" in line)
+        assert "level=warn" in line and "session=%d " % stalled.welcome.session in line and 'client="slowpoke"' in line, line
+        assert 50 <= int(re.search(r"skipped=(\d+)%", line).group(1)) <= 100 and int(re.search(r"unsent_bytes=(\d+)", line).group(1)) > 500000, line
+        stalled.close()
+        mover.ok(S, aoi.flush())
 
 
 @test

@@ -132,7 +132,7 @@ static void hello_needs_a_token_where_there_are_some(void **state)
     hello_with(rig, &rig->session[0], "");
     rig_expect_error(rig, &rig->session[0], 1, CODEC_UNAUTHENTICATED);
     assert_int_equal(rig->session[0].state, SESSION_CLOSING);
-    assert_int_equal(rig->session[0].reason, CLOSE_TOKEN);
+    assert_int_equal(rig->session[0].reason, CLOSE_NO_TOKEN);
     hello_with(rig, &rig->session[1], "0123456789abcdeF");
     assert_int_equal(rig->session[1].state, SESSION_DENIED);
     rig_batch(rig, &rig->session[1], 2, 0, NULL);
