@@ -374,8 +374,13 @@ struct aoi_why {
     bool by_viewport; /* range, margin: by the viewport, else by `unit` */
     bool own_unit;    /* the entity is a unit of the player's that was not asked for by include_self */
     uint64_t unit;    /* the nearest unit, or the one that sees it; 0: the player has none */
-    double distance;  /* to that unit or, by_viewport, to the viewport's centre */
+    double distance;  /* to that unit or, by_viewport, to the viewport's centre; Euclidean whatever the shape */
     float radius, appeal, margin;
+    enum aoi_shape shape; /* of the space: by what `away` counts */
+    double away;          /* box: the largest distance along an axis; cells: by how many cells they differ at most; sphere: distance */
+    uint32_t cell_range;  /* of cells */
+    uint32_t dims;        /* axes of the viewport's box: */
+    float box[2][3];      /* its least and its largest corner; by_viewport */
     uint32_t layers, mask;
     uint32_t rank, max_view; /* rank from 1 among what it sees; 0: no limit in force */
     uint32_t stay_left_ms;   /* of min_stay_ms */

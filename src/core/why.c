@@ -1,8 +1,37 @@
 /* why.c: which rule decides whether a player sees an entity, with the numbers: for the person who wonders. */
 #include <math.h>
+#include <string.h>
 
 #include "core/cover.h"
 #include "core/look.h"
+
+/* How far apart a unit and an entity are by the rule of the space's shape. */
+static double away_by_shape(const struct aoi_space *space, const float a[3], const float b[3])
+{
+    const struct aoi_settings *set = &space->set;
+    double most = 0;
+    if (set->shape == AOI_SHAPE_SPHERE) return sqrt(aoi__distance2(a, b, space->dims));
+    for (uint32_t axis = 0; axis < space->dims; axis++) {
+        double p = a[axis], q = b[axis];
+        most = fmax(most, set->shape == AOI_SHAPE_CELLS ? fabs(floor(p / set->cell_size) - floor(q / set->cell_size)) : fabs(p - q));
+    }
+    return most;
+}
+
+static void explain_eye(const struct aoi_space *space, const struct aoi__watch *w, const float pos[3], struct aoi_why *why)
+{
+    why->by_viewport = w->slot == AOI__NONE;
+    if (why->by_viewport) {
+        why->unit = 0;
+        why->radius = 0;
+        memcpy(why->box[0], w->base_lo, sizeof why->box[0]);
+        memcpy(why->box[1], w->base_hi, sizeof why->box[1]);
+        return;
+    }
+    why->unit = space->hot[w->slot].id;
+    why->radius = space->cold[w->slot].radius;
+    why->away = away_by_shape(space, pos, space->hot[w->slot].pos);
+}
 
 /* The unit that sees the entity by the base rule, or else keeps it; or else the nearest one. Sets the numbers that go with it. */
 static void explain_reach(const struct aoi__look *k, uint32_t slot, struct aoi_why *why, bool *base, bool *keep)
@@ -10,7 +39,7 @@ static void explain_reach(const struct aoi__look *k, uint32_t slot, struct aoi_w
     const struct aoi_space *space = k->space;
     const struct aoi__player *p = k->p;
     const float *pos = space->hot[slot].pos;
-    int best = 0; /* 4: base, 3: keep, 2: merely the nearest unit, 1: the viewport, where there is no unit */
+    int best = 0; /* 4: base, 3: keep, 2: merely the nearest unit, 1: the viewport, where no unit sees, 0: one that is blind */
     *base = *keep = false;
     for (uint32_t i = 0; i <= p->units.n; i++) {
         uint32_t watch = i < p->units.n ? p->units.at[i].watch : p->viewport;
@@ -20,17 +49,15 @@ static void explain_reach(const struct aoi__look *k, uint32_t slot, struct aoi_w
         aoi__sight_init(&sight, space, w, k->margin);
         bool other = w->active && w->slot != slot;
         bool in = other && aoi__sight_base(&sight, pos, why->appeal), stays = other && aoi__sight_keep(&sight, pos, why->appeal);
-        int grade = in ? 4 : stays ? 3 : w->slot != AOI__NONE ? 2 : 1;
+        int grade = in ? 4 : stays ? 3 : w->slot == AOI__NONE ? 1 : w->active ? 2 : 0;
         double distance2 = w->slot == AOI__NONE ? aoi__viewport_distance2(space, w, pos) : aoi__distance2(pos, space->hot[w->slot].pos, space->dims);
         double distance = sqrt(distance2);
         *base |= in;
         *keep |= stays;
         if (grade < best || (grade == best && distance >= why->distance)) continue;
         best = grade;
-        why->by_viewport = w->slot == AOI__NONE;
-        why->unit = why->by_viewport ? 0 : space->hot[w->slot].id;
-        why->radius = why->by_viewport ? 0 : space->cold[w->slot].radius;
         why->distance = distance;
+        explain_eye(space, w, pos, why);
     }
 }
 
@@ -107,6 +134,9 @@ int aoi_query_why(struct aoi_space *space, uint64_t player, uint64_t entity, uin
                             .mask = p->set.mask,
                             .max_view = k.max_view,
                             .distance = INFINITY,
+                            .shape = (enum aoi_shape)space->set.shape,
+                            .cell_range = space->set.cell_range,
+                            .dims = space->dims,
                             .period = p->set.presence_only ? 0 : aoi__look_period(&k, slot)};
     why->stay_left_ms = k.staying && place < p->since.n ? aoi__look_stay_left_ms(&k, p->since.at[place]) : 0;
     explain_reach(&k, slot, why, &base, &keep);

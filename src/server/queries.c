@@ -112,10 +112,29 @@ static int ask_density(struct query *query)
     return aoi_query_density(query->space, ask->min, ask->max, ask->layers, ask->columns, ask->rows, d->counts.at);
 }
 
+/* Whether the player can be told what it sees. */
+static void note_deafness(struct query *query)
+{
+    aoi_owner owner = aoi_player_owner(query->space, query->ask->player);
+    const struct standing *standing = sessions_of_owner(query->dispatch->sessions, owner);
+    const struct session *session = standing == NULL ? NULL : standing->session;
+    struct codec_result *result = &query->result;
+    if (session != NULL && session->state == SESSION_READY) {
+        if (deliver_owes(session) || outbox_room(&session->out) == 0) result->why_deaf = CODEC_DEAF_FULL;
+        return;
+    }
+    result->why_deaf = CODEC_DEAF_GONE;
+    if (standing == NULL || session != NULL || standing->lease_end_ms == LEASE_FROZEN) return;
+    uint64_t now_ms = query->dispatch->sessions->clock_ms;
+    result->why_lease_ms = standing->lease_end_ms > now_ms ? standing->lease_end_ms - now_ms : 0;
+}
+
 static int ask_why(struct query *query)
 {
     query->result.kind = CODEC_RESULT_WHY;
-    return aoi_query_why(query->space, query->ask->player, query->ask->id, flusher_now_ms(), &query->result.why);
+    int status = aoi_query_why(query->space, query->ask->player, query->ask->id, flusher_now_ms(), &query->result.why);
+    if (status == AOI_OK) note_deafness(query);
+    return status;
 }
 
 static int ask_stats(struct query *query)

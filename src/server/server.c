@@ -94,6 +94,7 @@ static void on_tick(uv_timer_t *timer)
     uint64_t now_ms = uv_now(server->loop), passed_ms = now_ms - server->ticked_ms;
     server->ticked_ms = now_ms;
     server->clock_ms += passed_ms < 2 * SERVER_TICK_MS ? passed_ms : 2 * SERVER_TICK_MS;
+    server->sessions.clock_ms = server->clock_ms;
     server->ticks++;
     if (server->crowd / 2 >= waiting(server)) server->crowd /= 2;
     for (uint32_t i = server->conns.n; i-- > 0;) conn_tick(server->conns.at[i]); /* one that drops is replaced by a later one */

@@ -35,6 +35,7 @@ struct sessions {
     struct idmap by_id; /* id on the wire -> owner */
     uint64_t last_id;
     uint32_t away_n;      /* sessions without a connection */
+    uint64_t clock_ms;    /* the server's, by which leases end, as of its last tick */
     session_list touched; /* to be looked at when the current callback is done: bytes to write, or a closing */
 };
 

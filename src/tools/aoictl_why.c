@@ -95,9 +95,9 @@ static void print_why(const struct libaoi_why *w)
     printf("%s\n", w->text);
     printf("rule        %s\ntold        %s\nseen        %s\n", libaoi_rule_name(w->rule), w->told ? "yes" : "no", w->seen ? "yes" : "no");
     if (w->by_viewport)
-        printf("by          the viewport\ndistance    %.9g\n", w->distance);
+        printf("by          the viewport\ndistance    %.9g from its centre\n", w->distance);
     else if (w->unit)
-        printf("by          unit %" PRIu64 "\ndistance    %.9g\nradius      %.9g\n", w->unit, w->distance, (double)w->radius);
+        printf("by          unit %" PRIu64 "\ndistance    %.9g in a straight line\nradius      %.9g\n", w->unit, w->distance, (double)w->radius);
     printf("appeal      %.9g\nmargin      %.9g\nlayers      0x%" PRIx32 "\nmask        0x%" PRIx32 "\n", (double)w->appeal, (double)w->margin,
            w->layers, w->mask);
     if (w->max_view) printf("max_view    %" PRIu32 "\n", w->max_view);

@@ -278,6 +278,8 @@ struct codec_space_info {
     struct aoi_settings settings;
 };
 
+enum codec_deaf { CODEC_DEAF_NOT, CODEC_DEAF_FULL, CODEC_DEAF_GONE };
+
 struct codec_result {
     enum codec_result_kind kind;
     struct aoi_rows rows;       /* entities, view (ids only): borrowed arrays; z and extra NULL where the space has none; rows.next is next_cursor */
@@ -292,7 +294,9 @@ struct codec_result {
     uint32_t columns, raster_rows; /* density */
     const uint32_t *counts;        /* columns * raster_rows */
     struct aoi_why why;
-    const char *why_text; /* decoded: of the frame; to encode: NULL or a sentence */
+    const char *why_text;     /* decoded: of the frame; to encode: NULL or a sentence */
+    enum codec_deaf why_deaf; /* to encode: whether the player cannot be told anything now */
+    uint64_t why_lease_ms;    /* CODEC_DEAF_GONE: how long its session's lease still runs; 0: not known */
 };
 
 struct codec_server_frame {

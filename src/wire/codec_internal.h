@@ -32,8 +32,8 @@ const char *codec__settings_in(const Aoi__V1__SpaceSettings *in, struct aoi_sett
 void codec__settings_out(const struct aoi_settings *in, struct codec__settings *out);
 
 /* What a person would say: codec_why.c. */
-#define CODEC__WHY_TEXT 256
-void codec__why_text(const struct aoi_why *why, char text[CODEC__WHY_TEXT]);
+#define CODEC__WHY_TEXT 400
+void codec__why_text(const struct codec_result *result, char text[CODEC__WHY_TEXT]);
 
 /* The kind CODEC_DELTAS of codec_decode_server() and codec_encode_server(). */
 int codec__deltas_in(const Aoi__V1__Deltas *in, struct arena *arena, struct codec_server_frame *out);

@@ -293,7 +293,7 @@ static Aoi__V1__WhyResult why_out(const struct codec_result *r, char made[CODEC_
     const struct aoi_why *w = &r->why;
     const char *text = r->why_text;
     if (text == NULL) {
-        codec__why_text(w, made);
+        codec__why_text(r, made);
         text = made;
     }
     return CODEC__MESSAGE(WhyResult, why_result, .rule = (Aoi__V1__Rule)w->rule, .told = w->told, .seen = w->seen, .by_viewport = w->by_viewport,

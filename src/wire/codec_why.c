@@ -20,37 +20,42 @@ static void say(struct sentence *s, const char *format, ...)
     if (n > 0) s->len = s->len + (size_t)n < CODEC__WHY_TEXT ? s->len + (size_t)n : CODEC__WHY_TEXT - 1;
 }
 
-/* " (61.2 away, radius 50, appeal 10)". In which shape they decide is the space's affair, so that they are named, not added up. */
-static void say_numbers(struct sentence *s, const struct aoi_why *w)
+static void say_corner(struct sentence *s, const float corner[3], uint32_t dims)
 {
-    if (w->by_viewport)
-        say(s, " (%.7g from its centre", w->distance);
-    else
-        say(s, " (%.7g away, radius %.7g", w->distance, (double)w->radius);
+    for (uint32_t a = 0; a < dims; a++) say(s, "%s%.7g", a > 0 ? "," : " ", (double)corner[a]);
+}
+
+/* "the viewport -10,-10 to 10,10" */
+static void say_viewport(struct sentence *s, const struct aoi_why *w)
+{
+    say(s, "the viewport");
+    say_corner(s, w->box[0], w->dims);
+    say(s, " to");
+    say_corner(s, w->box[1], w->dims);
+    if (w->appeal != 0) say(s, " (its appeal is %.7g)", (double)w->appeal);
+}
+
+/* "unit 7 (61.2 away, radius 50, appeal 10)", by what the space's shape measures. They are named, not added up: to how much they round is the shape's affair too. */
+static void say_eye(struct sentence *s, const struct aoi_why *w)
+{
+    if (w->by_viewport) {
+        say_viewport(s, w);
+        return;
+    }
+    say(s, "unit %" PRIu64, w->unit);
+    if (w->shape == AOI_SHAPE_CELLS) {
+        say(s, " (%.0f cell%s away, cell_range %" PRIu32 ")", w->away, w->away == 1 ? "" : "s", w->cell_range);
+        return;
+    }
+    say(s, " (%.7g away%s, radius %.7g", w->away, w->shape == AOI_SHAPE_BOX ? " along an axis" : "", (double)w->radius);
     if (w->appeal != 0) say(s, ", appeal %.7g", (double)w->appeal);
     say(s, ")");
 }
 
-static void say_eye(struct sentence *s, const struct aoi_why *w)
-{
-    if (w->by_viewport)
-        say(s, "the viewport");
-    else
-        say(s, "unit %" PRIu64, w->unit);
-    say_numbers(s, w);
-}
-
 static void say_far(struct sentence *s, const struct aoi_why *w)
 {
-    if (w->by_viewport || w->unit == 0) {
-        say(s, "not seen: outside ");
-        struct aoi_why viewport = *w;
-        viewport.by_viewport = true;
-        say_eye(s, &viewport);
-    } else {
-        say(s, "not seen: out of every range, the nearest is ");
-        say_eye(s, w);
-    }
+    say(s, w->by_viewport ? "not seen: outside " : "not seen: out of every range, the nearest is ");
+    say_eye(s, w);
     if (w->told && w->margin != 0) say(s, ", beyond the leave_margin of %.7g too", (double)w->margin);
 }
 
@@ -85,12 +90,29 @@ static void say_rule(struct sentence *s, const struct aoi_why *w)
     }
 }
 
-void codec__why_text(const struct aoi_why *why, char text[CODEC__WHY_TEXT])
+/* What comes of it, unless the player is told nothing whatever it sees. */
+static void say_outcome(struct sentence *s, const struct codec_result *result)
 {
+    const struct aoi_why *why = &result->why;
+    if (!why->seen && !why->told) return;
+    if (result->why_deaf == CODEC_DEAF_FULL) {
+        say(s, "; but the player's connection is full: it is told nothing until it reads");
+    } else if (result->why_deaf == CODEC_DEAF_GONE) {
+        say(s, "; but the player's connection is gone: it is told nothing");
+        if (result->why_lease_ms > 0) say(s, ", and goes in %.1f s with its session, unless that resumes", (double)result->why_lease_ms / 1000);
+    } else if (why->seen && !why->told && why->rule != AOI_RULE_ENTER_BUDGET) {
+        say(s, "; the next flush tells it");
+    } else if (!why->seen) {
+        say(s, "; the next flush takes it away");
+    }
+}
+
+void codec__why_text(const struct codec_result *result, char text[CODEC__WHY_TEXT])
+{
+    const struct aoi_why *why = &result->why;
     struct sentence s = {.text = text};
     say_rule(&s, why);
     if (why->max_view != 0 && why->rank != 0 && why->seen) say(&s, ", rank %" PRIu32 " of max_view %" PRIu32, why->rank, why->max_view);
     if (why->seen && why->told && why->period > 1) say(&s, "; updated every %" PRIu32 " flushes", why->period);
-    if (why->seen && !why->told && why->rule != AOI_RULE_ENTER_BUDGET) say(&s, "; the next flush tells it");
-    if (!why->seen && why->told) say(&s, "; the next flush takes it away");
+    say_outcome(&s, result);
 }

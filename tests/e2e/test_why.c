@@ -62,9 +62,20 @@ static const struct {
 } situations[] = {
     {"walks up to somebody",
      "",
+     "add 1 7 9,8 \nflush 1",
+     {"seen: in the range of unit 42 (9 away along an axis, radius 10)", "rule        RANGE", "told        yes"}},
+    {"walks up to somebody who sees in a circle",
+     "shape=sphere",
      "add 1 7 3,4 \nflush 1",
-     {"seen: in the range of unit 42 (5 away, radius 10)", "rule        RANGE", "told        yes"}},
-    {"stands across the street", "", "add 1 7 30,40", {"not seen: out of every range", "(50 away, radius 10)", "rule        FAR", "seen        no"}},
+     {"seen: in the range of unit 42 (5 away, radius 10)\n", "distance    5 in a straight line"}},
+    {"stands two cells off",
+     "shape=cells cell_size=10",
+     "add 1 7 25,1 \nflush 1",
+     {"out of every range, the nearest is unit 42 (2 cells away, cell_range 1)\n", "distance    25.0199"}},
+    {"stands across the street",
+     "",
+     "add 1 7 30,40",
+     {"not seen: out of every range", "(40 away along an axis, radius 10)", "rule        FAR", "seen        no"}},
     {"is a ghost in another layer",
      "",
      "add 1 7 3,4 layers=4 \nplayer 1 1000 mask=3",
@@ -77,7 +88,7 @@ static const struct {
     {"dances at the edge",
      "leave_margin=2",
      "add 1 7 9,0 \nflush 1 \nmove 1 7 11,0 \nflush 1",
-     {"within the leave_margin of 2 around the range of unit 42 (11 away, radius 10)", "rule        LEAVE_MARGIN", "margin      2"}},
+     {"within the leave_margin of 2 around the range of unit 42 (11 away along an axis, radius 10)", "rule        LEAVE_MARGIN", "margin      2"}},
     {"ran away a moment ago",
      "min_stay_ms=3600000",
      "add 1 7 9,0 \nflush 1 \nmove 1 7 500,0 \nflush 1",
@@ -97,11 +108,12 @@ static const struct {
     {"is a castle on the horizon",
      "",
      "add 1 7 100,0 appeal=90 \nflush 1",
-     {"seen: in the range of unit 42 (100 away, radius 10, appeal 90)", "rule        RANGE"}},
+     {"seen: in the range of unit 42 (100 away along an axis, radius 10, appeal 90)", "rule        RANGE"}},
     {"is on the map",
      "",
      "add 1 7 100,0 \nplayer 1 1000 box=90,-5,130,5 \nflush 1",
-     {"seen: in the viewport (10 from its centre)", "rule        RANGE", "by          the viewport"}},
+     {"seen: in the viewport 90,-5 to 130,5\n", "rule        RANGE", "by          the viewport"}},
+    {"is off the map", "", "add 1 7 100,0 \nset 1 42 radius=0 \nplayer 1 1000 box=-10,-10,10,10", {"not seen: outside the viewport -10,-10 to 10,10\n", "rule        FAR", "distance    100 from its centre"}},
     {"is oneself, hidden", "", "player 1 1000 self=7 \noverride 1 1000 7 hide", {"UNKNOWN_ENTITY"}},
     {"is one's own hero, even hidden",
      "",
@@ -140,7 +152,8 @@ static void the_first_line_is_the_sentence_and_the_query_says_the_same(void **st
 {
     (void)state;
     assert_int_equal(aoictl("create 1 persistent=no flush_ms=0\nadd 1 42 0,0 radius=10\nadd 1 7 3,4\nplayer 1 1000 unit=42\nwhy 1 1000 7"), 0);
-    assert_ptr_equal(strstr(output, "seen: in the range of unit 42 (5 away, radius 10); the next flush tells it\nrule        RANGE\n"), output);
+    assert_ptr_equal(strstr(output, "seen: in the range of unit 42 (4 away along an axis, radius 10); the next flush tells it\nrule        RANGE\n"),
+                     output);
     assert_int_equal(aoictl("create 1 persistent=no\nadd 1 7 3,4\nwhy 1 1000 7"), 1);
     expect_output("no player", "UNKNOWN_PLAYER");
     assert_int_equal(aoictl("why 1 1000"), 2);

@@ -217,6 +217,26 @@ static void what_was_told_long_ago_or_long_since_is_forgotten(void **state)
     assert_false(notices_wait(&n));
 }
 
+static void why_says_that_a_player_is_told_nothing_for_its_connection_is_full_or_gone(void **state)
+{
+    struct rig *rig = *state;
+    struct session *a = &rig->session[0], *b = &rig->session[1];
+    const struct codec_query why = {.space = 1, .kind = CODEC_QUERY_WHY, .player = 7, .id = 2};
+    rig_hello(rig, a);
+    rig_hello(rig, b);
+    BATCH(rig, a, 1, CREATE(0), ADD(1, 0, 0), ADD(2, 3, 4), SUBSCRIBE(7, 1), FLUSH(0));
+    drain(a);
+    assert_string_equal(rig_ask(rig, b, why)->u.result.why_text, "seen: in the range of unit 1 (4 away along an axis, radius 10)");
+    fill(a);
+    assert_non_null(strstr(rig_ask(rig, b, why)->u.result.why_text, "; but the player's connection is full: it is told nothing until it reads"));
+    drain(a);
+    assert_null(strstr(rig_ask(rig, b, why)->u.result.why_text, "but"));
+    leave(rig, a);
+    rig->sessions.clock_ms = LEASE_MS - 2500;
+    assert_non_null(strstr(rig_ask(rig, b, why)->u.result.why_text,
+                           "; but the player's connection is gone: it is told nothing, and goes in 2.5 s with its session, unless that resumes"));
+}
+
 static void sessions_with_a_token_of_the_same_name_may_take_from_each_other(void **state)
 {
     struct rig *rig = *state;
@@ -263,6 +283,7 @@ int main(void)
         TEST(what_was_told_to_a_connection_that_broke_is_told_again_where_it_still_holds),
         cmocka_unit_test(what_was_told_long_ago_or_long_since_is_forgotten),
         TEST(sessions_with_a_token_of_the_same_name_may_take_from_each_other),
+        TEST(why_says_that_a_player_is_told_nothing_for_its_connection_is_full_or_gone),
         TEST(sessions_are_limited_and_those_that_are_away_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

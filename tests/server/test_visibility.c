@@ -393,7 +393,7 @@ static void nearest_observers_density_and_why_answer(void **state)
     f = rig_ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_WHY, .player = 9, .id = 3});
     assert_int_equal(f->u.result.kind, CODEC_RESULT_WHY);
     assert_int_equal(f->u.result.why.rule, AOI_RULE_FAR);
-    assert_non_null(strstr(f->u.result.why_text, "not seen: out of every range, the nearest is unit 1 (70.71068 away, radius 10)"));
+    assert_non_null(strstr(f->u.result.why_text, "not seen: out of every range, the nearest is unit 1 (50 away along an axis, radius 10)"));
     f = rig_ask(rig, s, (struct codec_query){.space = 1, .kind = CODEC_QUERY_WHY, .player = 9, .id = 2});
     assert_int_equal(f->u.result.why.rule, AOI_RULE_RANGE);
     assert_true(f->u.result.why.told && f->u.result.why.seen);

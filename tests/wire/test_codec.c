@@ -502,13 +502,36 @@ static void unknown_enum_numbers_are_kept(void **state)
 
 /* ------------------------------------------------------------------------------------------------------------- why, in words */
 
-static void says(struct aoi_why why, const char *text)
+#define VIEWPORT .dims = 2, .box = {{-10, -5.5f}, {10, 7}}
+
+static void says_deaf(struct aoi_why why, enum codec_deaf deaf, uint64_t lease_ms, const char *text)
 {
-    struct codec_server_frame got, frame = {.kind = CODEC_RESULT, .u.result = {.kind = CODEC_RESULT_WHY, .why = why}};
+    struct codec_server_frame got,
+        frame = {.kind = CODEC_RESULT, .u.result = {.kind = CODEC_RESULT_WHY, .why = why, .why_deaf = deaf, .why_lease_ms = lease_ms}};
     size_t len = codec_encode_server(&frame, &out);
     assert_int_equal(codec_decode_server(frames_body(&out, len), len, &decoded, &got), 0);
     assert_string_equal(got.u.result.why_text, text);
     again();
+}
+
+static void says(struct aoi_why why, const char *text)
+{
+    says_deaf(why, CODEC_DEAF_NOT, 0, text);
+}
+
+static void that_a_player_cannot_be_told_anything_stands_behind_the_rule(void **state)
+{
+    (void)state;
+    const struct aoi_why shown = {.rule = AOI_RULE_SHOW, .seen = true}, told = {.rule = AOI_RULE_SHOW, .seen = true, .told = true};
+    says_deaf(shown, CODEC_DEAF_NOT, 0, "seen: overridden with SHOW; the next flush tells it");
+    says_deaf(shown, CODEC_DEAF_FULL, 0, "seen: overridden with SHOW; but the player's connection is full: it is told nothing until it reads");
+    says_deaf(told, CODEC_DEAF_GONE, 7000,
+              "seen: overridden with SHOW; but the player's connection is gone: it is told nothing, and goes in 7.0 s with its session, unless that "
+              "resumes");
+    says_deaf(told, CODEC_DEAF_GONE, 0, "seen: overridden with SHOW; but the player's connection is gone: it is told nothing");
+    says_deaf((struct aoi_why){.rule = AOI_RULE_HIDE, .told = true}, CODEC_DEAF_FULL, 0,
+              "not seen: overridden with HIDE; but the player's connection is full: it is told nothing until it reads");
+    says_deaf((struct aoi_why){.rule = AOI_RULE_HIDE}, CODEC_DEAF_GONE, 1, "not seen: overridden with HIDE");
 }
 
 static void the_rule_that_decides_is_told_in_a_sentence(void **state)
@@ -519,24 +542,35 @@ static void the_rule_that_decides_is_told_in_a_sentence(void **state)
     says((struct aoi_why){.rule = AOI_RULE_HIDE, .told = true}, "not seen: overridden with HIDE; the next flush takes it away");
     says((struct aoi_why){.rule = AOI_RULE_MASK, .layers = 4, .mask = 0xff03},
          "not seen: its layers 0x4 and the player's mask 0xff03 have no bit in common");
-    says((struct aoi_why){.rule = AOI_RULE_RANGE, .seen = true, .told = true, .unit = 7, .distance = 12.5, .radius = 50, .period = 1},
+    says((struct aoi_why){.rule = AOI_RULE_RANGE, .seen = true, .told = true, .unit = 7, .away = 12.5, .radius = 50, .period = 1},
          "seen: in the range of unit 7 (12.5 away, radius 50)");
-    says((struct aoi_why){.rule = AOI_RULE_RANGE, .seen = true, .unit = 7, .distance = 61.25, .radius = 50, .appeal = 20},
+    says((struct aoi_why){.rule = AOI_RULE_RANGE, .seen = true, .unit = 7, .away = 61.25, .radius = 50, .appeal = 20},
          "seen: in the range of unit 7 (61.25 away, radius 50, appeal 20); the next flush tells it");
-    says((struct aoi_why){.rule = AOI_RULE_RANGE, .seen = true, .told = true, .by_viewport = true, .distance = 3, .rank = 2, .max_view = 100},
-         "seen: in the viewport (3 from its centre), rank 2 of max_view 100");
-    says((struct aoi_why){.rule = AOI_RULE_LEAVE_MARGIN, .seen = true, .told = true, .unit = 7, .distance = 52, .radius = 50, .margin = 5},
+    says((struct aoi_why){.rule = AOI_RULE_RANGE, .seen = true, .told = true, .by_viewport = true, VIEWPORT, .rank = 2, .max_view = 100},
+         "seen: in the viewport -10,-5.5 to 10,7, rank 2 of max_view 100");
+    says((struct aoi_why){.rule = AOI_RULE_LEAVE_MARGIN, .seen = true, .told = true, .unit = 7, .away = 52, .radius = 50, .margin = 5},
          "seen: told before, and still within the leave_margin of 5 around the range of unit 7 (52 away, radius 50)");
-    says((struct aoi_why){.rule = AOI_RULE_LEAVE_MARGIN, .seen = true, .told = true, .by_viewport = true, .distance = 9, .margin = 0.5f},
-         "seen: told before, and still within the leave_margin of 0.5 around the viewport (9 from its centre)");
+    says((struct aoi_why){.rule = AOI_RULE_LEAVE_MARGIN, .seen = true, .told = true, .by_viewport = true, VIEWPORT, .margin = 0.5f},
+         "seen: told before, and still within the leave_margin of 0.5 around the viewport -10,-5.5 to 10,7");
     says((struct aoi_why){.rule = AOI_RULE_MIN_STAY, .seen = true, .told = true, .stay_left_ms = 320},
          "seen: told so lately that min_stay_ms keeps it for another 320 ms");
-    says((struct aoi_why){.rule = AOI_RULE_FAR, .unit = 7, .distance = 61.25, .radius = 50, .margin = 5},
+    says((struct aoi_why){.rule = AOI_RULE_FAR, .unit = 7, .away = 61.25, .radius = 50, .margin = 5},
          "not seen: out of every range, the nearest is unit 7 (61.25 away, radius 50)");
-    says((struct aoi_why){.rule = AOI_RULE_FAR, .told = true, .unit = 7, .distance = 61.25, .radius = 50, .margin = 5},
+    says((struct aoi_why){.rule = AOI_RULE_FAR, .told = true, .unit = 7, .away = 61.25, .radius = 50, .margin = 5},
          "not seen: out of every range, the nearest is unit 7 (61.25 away, radius 50), beyond the leave_margin of 5 too; the next flush takes it "
          "away");
-    says((struct aoi_why){.rule = AOI_RULE_FAR, .distance = 200}, "not seen: outside the viewport (200 from its centre)");
+    says((struct aoi_why){.rule = AOI_RULE_FAR, .by_viewport = true, VIEWPORT, .appeal = 2},
+         "not seen: outside the viewport -10,-5.5 to 10,7 (its appeal is 2)");
+    says(
+        (struct aoi_why){
+            .rule = AOI_RULE_RANGE, .seen = true, .told = true, .shape = AOI_SHAPE_BOX, .unit = 7, .distance = 69.3, .away = 49, .radius = 50},
+        "seen: in the range of unit 7 (49 away along an axis, radius 50)");
+    says(
+        (struct aoi_why){
+            .rule = AOI_RULE_RANGE, .seen = true, .told = true, .shape = AOI_SHAPE_CELLS, .unit = 7, .away = 1, .cell_range = 1, .radius = 50},
+        "seen: in the range of unit 7 (1 cell away, cell_range 1)");
+    says((struct aoi_why){.rule = AOI_RULE_FAR, .shape = AOI_SHAPE_CELLS, .unit = 7, .away = 2, .cell_range = 1},
+         "not seen: out of every range, the nearest is unit 7 (2 cells away, cell_range 1)");
     says((struct aoi_why){.rule = AOI_RULE_BLIND}, "not seen: the player has neither a viewport nor a unit of a radius other than 0");
     says((struct aoi_why){.rule = AOI_RULE_FAR, .unit = 7, .radius = 50, .own_unit = true},
          "not seen: it is a unit of the player's own, and no unit sees itself; subscribed with include_self it would be seen");
@@ -558,9 +592,15 @@ static void the_longest_sentence_is_not_cut(void **state)
         do frames_random_server(&r, &made, CODEC_RESULT, &sent);
         while (sent.u.result.kind != CODEC_RESULT_WHY);
         sent.u.result.why_text = NULL;
+        sent.u.result.why_deaf = CODEC_DEAF_GONE;
+        sent.u.result.why_lease_ms = UINT32_MAX;
+        sent.u.result.why.dims = 3;
+        sent.u.result.why.shape = (enum aoi_shape)(1 + round % 3);
+        sent.u.result.why.away = 1.234567e-30;
+        for (int i = 0; i < 6; i++) sent.u.result.why.box[i / 3][i % 3] = -1.234567e-30f;
         size_t len = codec_encode_server(&sent, &out);
         assert_int_equal(codec_decode_server(frames_body(&out, len), len, &decoded, &got), 0);
-        assert_in_range(strlen(got.u.result.why_text), 4, 254);
+        assert_in_range(strlen(got.u.result.why_text), 4, 398);
         again();
     }
 }
@@ -651,6 +691,7 @@ int main(void)
         TEST(tiers_that_make_no_sense_are_told_and_are_none),
         TEST(unknown_enum_numbers_are_kept),
         TEST(the_rule_that_decides_is_told_in_a_sentence),
+        TEST(that_a_player_cannot_be_told_anything_stands_behind_the_rule),
         TEST(the_longest_sentence_is_not_cut),
         TEST(columns_of_any_encoding_are_joined),
         TEST(column_lengths_come_through_as_received),
