@@ -499,53 +499,66 @@ WIDE INLINE uint64_t all_in(const struct columns *c, const struct wider_box *b, 
     return whole ? in | sixteen_in(c, 32, b, flat) << 32 | sixteen_in(c, 48, b, flat) << 48 : in;
 }
 
-WIDE INLINE uint64_t wide_page(const struct aoi__page *page, uint64_t want, const struct wider_box *b, const struct aoi_rows *rows, size_t *n,
-                               bool flat, bool extra, bool whole)
+/* Of pages from one to another. */
+WIDE INLINE void find_wide(const struct aoi__sieve *s, const struct wider_box *box, uint32_t from, uint32_t to, uint64_t *inside, bool flat)
 {
-    const struct columns c = columns_of(page, flat);
-    uint64_t in = all_in(&c, b, flat, whole) & page->used;
-    if (rows != NULL) *n = put_wide(&c, want & in, rows, *n, flat, extra, whole, false);
-    return in;
+    for (uint32_t i = from; i < to; i++) {
+        const struct aoi__page *page = &s->pool[s->page[i]];
+        const struct columns c = columns_of(page, flat);
+        if (page->n > HALF)
+            inside[i] = all_in(&c, box, flat, true) & page->used;
+        else
+            inside[i] = page->n == 0 ? 0 : all_in(&c, box, flat, false) & page->used;
+    }
 }
 
-WIDE INLINE void wide_pages(const struct aoi__sieve *sieve, const uint64_t *told, uint64_t *inside, struct aoi_rows *out, bool flat, bool extra)
+WIDE INLINE void wide_pages(const struct aoi__sieve *sieve, uint64_t *inside, bool flat)
 {
     const struct aoi__sieve s = local_of(sieve);
     const struct wider_box box = wider_box_of(sieve);
-    struct aoi_rows rows = {0}, *to = told != NULL ? &rows : NULL;
-    if (told != NULL) rows = *out;
-    size_t n = rows.n;
-    for (uint32_t i = 0; i < s.n; i++) {
-        const struct aoi__page *page = &s.pool[s.page[i]];
-        uint64_t want = told != NULL ? want_rows(&s, page, told[i], 0) : 0;
-        if (page->n > HALF)
-            inside[i] = wide_page(page, want, &box, to, &n, flat, extra, true);
-        else
-            inside[i] = page->n == 0 ? 0 : wide_page(page, want, &box, to, &n, flat, extra, false);
-    }
-    if (told != NULL) out->n = n;
+    find_wide(&s, &box, 0, s.n, inside, flat);
 }
 
 WIDE static void wide_box_kernel(const struct aoi__sieve *s, uint64_t *inside)
 {
     if (s->dims == 2)
-        wide_pages(s, NULL, inside, NULL, true, false);
+        wide_pages(s, inside, true);
     else
-        wide_pages(s, NULL, inside, NULL, false, false);
-}
-
-WIDE static void wide_box_rows(const struct aoi__sieve *s, const uint64_t *told, uint64_t *inside, struct aoi_rows *rows)
-{
-    if (s->dims == 2 && !s->extra)
-        wide_pages(s, told, inside, rows, true, false);
-    else
-        wide_pages(s, told, inside, rows, s->dims == 2, s->extra);
+        wide_pages(s, inside, false);
 }
 
 WIDE INLINE size_t put_either(const struct aoi__page *page, uint64_t want, const struct aoi_rows *rows, size_t n, bool flat, bool extra, bool few)
 {
     const struct columns c = columns_of(page, flat);
     return page->n > HALF ? put_wide(&c, want, rows, n, flat, extra, true, few) : put_wide(&c, want, rows, n, flat, extra, false, few);
+}
+
+#define TOGETHER 16 /* pages, which the nearest cache holds */
+
+/* First masks, then rows, which so do not wait for what is compared. */
+WIDE INLINE void wide_pages_rows(const struct aoi__sieve *sieve, const uint64_t *told, uint64_t *inside, struct aoi_rows *out, bool flat, bool extra)
+{
+    const struct aoi__sieve s = local_of(sieve);
+    const struct wider_box box = wider_box_of(sieve);
+    const struct aoi_rows rows = *out;
+    size_t n = rows.n;
+    for (uint32_t from = 0, to; from < s.n; from = to) {
+        to = s.n - from < TOGETHER ? s.n : from + TOGETHER;
+        find_wide(&s, &box, from, to, inside, flat);
+        for (uint32_t i = from; i < to; i++) {
+            const struct aoi__page *page = &s.pool[s.page[i]];
+            if (page->n > 0) n = put_either(page, want_rows(&s, page, told[i], 0) & inside[i], &rows, n, flat, extra, false);
+        }
+    }
+    out->n = n;
+}
+
+WIDE static void wide_box_rows(const struct aoi__sieve *s, const uint64_t *told, uint64_t *inside, struct aoi_rows *rows)
+{
+    if (s->dims == 2 && !s->extra)
+        wide_pages_rows(s, told, inside, rows, true, false);
+    else
+        wide_pages_rows(s, told, inside, rows, s->dims == 2, s->extra);
 }
 
 WIDE INLINE void wide_rows_of(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *out, bool flat, bool extra)
