@@ -141,6 +141,7 @@ int main(int argc, char **argv)
         else
             fprintf(stderr, "aoid: %s\n", err);
     } else if (d.args.replay != NULL && !d.args.done) {
+        log_set_level(LOG_LEVEL_WARN); /* what is replayed was told when it happened */
         status = replay(d.args.replay, d.args.replay_index, stdout);
     } else if (!d.args.done) {
         log_set_level((enum log_level)d.config.log_level);

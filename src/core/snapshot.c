@@ -188,19 +188,24 @@ struct reader {
     uint64_t space_id, entity_id, player_id; /* where it is, for the fault; 0: nowhere yet */
     aoi__slots seen;                         /* by slot: 1 + the last player slot of which it was read that it was told of it */
     bool timed;                              /* views are saved with the times of entering */
+    char over[64];                           /* the fault, where it is a limit */
 };
 
-/* What a command said of what was read. False: it is no good. */
-static bool took(struct reader *r, int err)
+/* What a command said of what was read, and which limit it may be over. False: it is no good. */
+static bool took(struct reader *r, int err, const char *limit)
 {
     static const char *const faults[] = {[-AOI_EINVAL] = "a value is out of range",
                                          [-AOI_EBOUNDS] = "it lies outside the bounds of its space",
                                          [-AOI_ENOENTITY] = "it names an entity that is not there",
                                          [-AOI_EDUPSPACE] = "it stands there twice",
                                          [-AOI_EDUPENTITY] = "it stands there twice",
-                                         [-AOI_EOWNER] = "it stands there twice, with two owners",
-                                         [-AOI_ELIMIT] = "it is over a limit of the configuration"};
+                                         [-AOI_EOWNER] = "it stands there twice, with two owners"};
     if (err == AOI_OK && r->in.fault == NULL) return true;
+    if (err == AOI_ELIMIT) {
+        snprintf(r->over, sizeof r->over, "it is over %s of the configuration", limit);
+        bytes_fail(&r->in, r->over);
+        return false;
+    }
     bool named = err < 0 && (size_t)-err < sizeof faults / sizeof *faults && faults[-err] != NULL;
     bytes_fail(&r->in, named ? faults[-err] : "it is no good");
     return false;
@@ -269,9 +274,13 @@ static void take_entity(struct reader *r)
     uint32_t released_to = take_released(r);
     e.payload_len = (uint32_t)bytes_take(in, 4);
     e.payload = bytes_take_raw(in, e.payload_len);
-    if (in->fault != NULL || !took(r, aoi_entity_add(r->space, owner, AOI_ADD_NEW, &e))) return;
-    if (e.layers == 0) took(r, aoi_entity_set_layers(r->space, owner, e.id, 0)); /* which for an entity that is added means the default */
-    if (released_to != AOI__NONE) took(r, aoi_entity_release(r->space, owner, e.id, released_to));
+    if (in->fault != NULL) return;
+    const struct aoi_limits *limits = &r->world->limits;
+    bool too_wide = limits->max_radius > 0 && e.radius > limits->max_radius; /* which to others is a bad argument */
+    int err = too_wide ? AOI_ELIMIT : aoi_entity_add(r->space, owner, AOI_ADD_NEW, &e);
+    if (!took(r, err, too_wide ? "max_radius" : e.payload_len > limits->max_payload ? "max_payload" : "max_entities")) return;
+    if (e.layers == 0) took(r, aoi_entity_set_layers(r->space, owner, e.id, 0), NULL); /* which for an entity that is added means the default */
+    if (released_to != AOI__NONE) took(r, aoi_entity_release(r->space, owner, e.id, released_to), NULL);
 }
 
 /* The slot of the entity of the number that comes next. */
@@ -289,7 +298,7 @@ static void take_units(struct reader *r, aoi_owner owner)
     for (uint32_t i = 0; i < n && r->in.fault == NULL; i++) {
         uint32_t slot = take_slot(r);
         bool self = bytes_take_flag(&r->in);
-        if (r->in.fault != NULL || !took(r, aoi_subscribe(r->space, owner, r->player_id, r->space->hot[slot].id, self))) return;
+        if (r->in.fault != NULL || !took(r, aoi_subscribe(r->space, owner, r->player_id, r->space->hot[slot].id, self), "max_units")) return;
         if (r->space->players.at[r->space->players.n - 1].units.n != i + 1) bytes_fail(&r->in, "it is subscribed twice to the same entity");
     }
 }
@@ -300,7 +309,7 @@ static void take_overrides(struct reader *r, aoi_owner owner)
     for (uint32_t i = 0; i < n && r->in.fault == NULL; i++) {
         uint64_t id = bytes_take(&r->in, 8);
         enum aoi_override kind = bytes_take_flag(&r->in) ? AOI_OVERRIDE_SHOW : AOI_OVERRIDE_HIDE;
-        if (r->in.fault != NULL || !took(r, aoi_player_override(r->space, owner, r->player_id, id, kind))) return;
+        if (r->in.fault != NULL || !took(r, aoi_player_override(r->space, owner, r->player_id, id, kind), "max_overrides")) return;
         if (r->space->players.at[r->space->players.n - 1].overrides.n != i + 1) bytes_fail(&r->in, "it has two overrides for the same entity");
     }
 }
@@ -339,7 +348,7 @@ static void take_viewport(struct reader *r, aoi_owner owner)
         lo[a] = bytes_take_float(&r->in);
         hi[a] = bytes_take_float(&r->in);
     }
-    if (r->in.fault == NULL) took(r, aoi_viewport_set(r->space, owner, r->player_id, lo, hi));
+    if (r->in.fault == NULL) took(r, aoi_viewport_set(r->space, owner, r->player_id, lo, hi), "max_players");
 }
 
 static void take_player(struct reader *r)
@@ -357,7 +366,7 @@ static void take_player(struct reader *r)
     set.presence_only = bytes_take_flag(in);
     uint64_t seq = bytes_take(in, 8), lost = bytes_take(in, 8);
     bool viewport = bytes_take_flag(in);
-    if (in->fault != NULL || !took(r, aoi_player_open(r->space, owner, r->player_id, &set))) return;
+    if (in->fault != NULL || !took(r, aoi_player_open(r->space, owner, r->player_id, &set), "max_players")) return;
     if (r->space->players.n == player) {
         bytes_fail(in, "it stands there twice");
         return;
@@ -366,7 +375,7 @@ static void take_player(struct reader *r)
     p->seq = seq;
     p->lost = lost;
     p->full = true;
-    if (released_to != AOI__NONE) took(r, aoi_player_release(r->space, owner, r->player_id, released_to));
+    if (released_to != AOI__NONE) took(r, aoi_player_release(r->space, owner, r->player_id, released_to), NULL);
     if (viewport) take_viewport(r, owner);
     take_units(r, owner);
     take_overrides(r, owner);
@@ -404,7 +413,7 @@ static void take_space(struct reader *r)
         configured = from->settings(from->ctx, id, &set);
         if (configured) owner = 0;
     }
-    if (!took(r, aoi_space_create(r->world, owner, id, &set, false))) return;
+    if (!took(r, aoi_space_create(r->world, owner, id, &set, false), "max_spaces")) return;
     r->space = aoi_space_find(r->world, id);
     r->space->configured = configured;
     r->space->flush = flush;

@@ -73,6 +73,16 @@ static bool is_admin(const struct batch *batch)
     return batch->session->token.role == ROLE_ADMIN;
 }
 
+/* One was made (had NULL) or destroyed, by whom, and what it had. */
+static void tell_space(const struct batch *batch, const struct aoi_stats *had)
+{
+    char client[SESSION_CLIENT_MAX * 4 + 3], held[80] = "";
+    enum log_level level = dispatch_told(batch->dispatch);
+    if (had != NULL) snprintf(held, sizeof held, " entities=%llu players=%llu", (unsigned long long)had->entities, (unsigned long long)had->players);
+    log_write(level, "space", "id=%llu %s=%llu client=%s token=%s%s", (unsigned long long)batch->space_id, had == NULL ? "made_by" : "ended_by",
+              (unsigned long long)batch->session->id, log_quote(batch->session->client, client, sizeof client), batch->session->token.name, held);
+}
+
 static void create_space(struct batch *batch, const struct codec_command *command)
 {
     struct dispatch *d = batch->dispatch;
@@ -84,8 +94,10 @@ static void create_space(struct batch *batch, const struct codec_command *comman
         refuse(batch, batch->space_id, CODEC_INVALID_ARGUMENT, why);
         return;
     }
+    bool fresh = batch->space == NULL;
     int status = aoi_space_create(d->world, batch->session->owner, batch->space_id, &settings, create->if_absent);
     batch->space = aoi_space_find(d->world, batch->space_id);
+    if (fresh && batch->space != NULL) tell_space(batch, NULL);
     count(batch, batch->space_id, status);
 }
 
@@ -93,8 +105,12 @@ static void destroy_space(struct batch *batch, const struct codec_command *comma
 {
     (void)command;
     struct dispatch *d = batch->dispatch;
-    count(batch, batch->space_id, aoi_space_destroy(d->world, batch->session->owner, is_admin(batch), batch->space_id));
+    struct aoi_stats had = {0};
+    if (batch->space != NULL) aoi_space_stats(batch->space, &had);
+    int status = aoi_space_destroy(d->world, batch->session->owner, is_admin(batch), batch->space_id);
     batch->space = aoi_space_find(d->world, batch->space_id);
+    count(batch, batch->space_id, status);
+    if (status == AOI_OK) tell_space(batch, &had);
 }
 
 static void set_space(struct batch *batch, const struct codec_command *command)

@@ -2,6 +2,7 @@
 #ifndef AOI_SERVER_DISPATCH_H
 #define AOI_SERVER_DISPATCH_H
 
+#include "base/log.h"
 #include "base/arena.h"
 #include "server/budget.h"
 #include "server/config.h"
@@ -14,6 +15,11 @@
 
 typedef ARRAY(struct codec_error_item) error_list;
 
+struct ending {
+    aoi_owner owner;
+    uint64_t session;
+};
+
 struct dispatch {
     const struct config *config;
     struct aoi_world *world;
@@ -25,10 +31,11 @@ struct dispatch {
     struct budget *budget;       /* NULL: none */
     bool draining;               /* commands are refused */
 
-    ARRAY(struct batch *) open; /* batches that took too long for one turn */
-    uint64_t open_bytes;        /* what they stand in */
-    ARRAY(aoi_owner) ending;    /* whose sessions have ended, and who own so much that it is not removed yet */
-    uint64_t pause_ns;          /* when the batch that runs is to pause, by uv_hrtime(); 0: never. Set before each frame */
+    ARRAY(struct batch *) open;  /* batches that took too long for one turn */
+    uint64_t open_bytes;         /* what they stand in */
+    ARRAY(struct ending) ending; /* whose sessions have ended, and who own so much that it is not removed yet */
+    uint64_t told_s, told;       /* in that second, by uv_hrtime(), so many spaces that were made or ended: see dispatch_told() */
+    uint64_t pause_ns;           /* when the batch that runs is to pause, by uv_hrtime(); 0: never. Set before each frame */
 
     /* what one frame needs, kept for the next */
     struct arena arena;
@@ -58,6 +65,8 @@ uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, cons
 void dispatch_end(struct dispatch *dispatch, struct standing *standing);
 bool dispatch_end_some(struct dispatch *dispatch);
 void dispatch_end_all(struct dispatch *dispatch); /* before the daemon drains, and before a snapshot */
+/* At which level the log tells of one more space that was made or has ended: of a game that makes thousands only the first in each second. */
+enum log_level dispatch_told(struct dispatch *dispatch);
 bool dispatch_ending_holds(const struct dispatch *dispatch, uint64_t space);
 /* commands.c: a batch's commands, one by one; then its Ack, then closed deltas and Lost. false: it took too long, and goes on with dispatch_go_on(), before which nobody else
  * may come near its space: neither commands nor flushes, or they would show a part of it before its Ack. */

@@ -3,31 +3,45 @@
 
 #define SLICE_NS ((uint64_t)2 * 1000 * 1000)
 #define PIECE 256 /* removed between two looks at the clock */
+#define TOLD_A_SECOND 10
+
+enum log_level dispatch_told(struct dispatch *dispatch)
+{
+    uint64_t second = uv_hrtime() / 1000000000;
+    if (second != dispatch->told_s) dispatch->told = 0;
+    dispatch->told_s = second;
+    return dispatch->told++ < TOLD_A_SECOND ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG;
+}
 
 /* False: it took too long. */
-static bool shed(struct dispatch *dispatch, aoi_owner owner, uint64_t until_ns)
+static bool shed(struct dispatch *dispatch, const struct ending *ending, uint64_t until_ns)
 {
-    for (uint64_t left; aoi_owner_shed(dispatch->world, owner, PIECE, &left);) {
+    for (uint64_t left; aoi_owner_shed(dispatch->world, ending->owner, PIECE, &left);) {
         struct aoi_space *space = aoi_space_find(dispatch->world, left);
-        if (space != NULL) flusher_release(dispatch->flusher, space);
+        if (space != NULL)
+            flusher_release(dispatch->flusher, space);
+        else if (left != 0)
+            log_write(dispatch_told(dispatch), "space", "id=%llu ended_by=%llu why=\"the session that made it has ended\"", (unsigned long long)left,
+                      (unsigned long long)ending->session);
         if (left != 0) dispatch->flusher->ended++; /* who waits for a space looks again */
         if (uv_hrtime() >= until_ns) return false;
     }
-    sessions_clean(dispatch->sessions, owner);
+    sessions_clean(dispatch->sessions, ending->owner);
     deliver_waiting(dispatch->deliver);
     return true;
 }
 
 static void go_on(struct dispatch *dispatch, uint64_t until_ns)
 {
-    if (shed(dispatch, dispatch->ending.at[0], until_ns)) array_swap_remove(&dispatch->ending, 0);
+    if (shed(dispatch, &dispatch->ending.at[0], until_ns)) array_swap_remove(&dispatch->ending, 0);
 }
 
 void dispatch_end(struct dispatch *dispatch, struct standing *standing)
 {
     dispatch_finish(dispatch);
-    aoi_owner owner = sessions_part(dispatch->sessions, standing);
-    if (!shed(dispatch, owner, uv_hrtime() + SLICE_NS)) *array_add(&dispatch->ending) = owner;
+    struct ending ending = {.session = standing->id};
+    ending.owner = sessions_part(dispatch->sessions, standing);
+    if (!shed(dispatch, &ending, uv_hrtime() + SLICE_NS)) *array_add(&dispatch->ending) = ending;
 }
 
 bool dispatch_end_some(struct dispatch *dispatch)
@@ -45,6 +59,6 @@ bool dispatch_ending_holds(const struct dispatch *dispatch, uint64_t id)
 {
     const struct aoi_space *space = dispatch->ending.n > 0 ? aoi_space_find(dispatch->world, id) : NULL;
     for (uint32_t i = 0; space != NULL && i < dispatch->ending.n; i++)
-        if (aoi_owner_in(space, dispatch->ending.at[i])) return true;
+        if (aoi_owner_in(space, dispatch->ending.at[i].owner)) return true;
     return false;
 }

@@ -110,7 +110,7 @@ int listener_tcp(union stream *listener, uv_loop_t *loop, const struct config *c
     *port = address_text(&address, text);
     if (!config_is_loopback(&address) && config->tls_cert[0] == '\0')
         log_warn("listening", "address=%s why=\"tokens and all else cross the network in the clear, for there is no tls_cert\"", text);
-    log_info("listening", "address=%s spaces=%u max_connections=%u", text, config->spaces.n, config->max_connections);
+    log_info("listening", "address=%s max_connections=%u", text, config->max_connections);
     return 0;
 }
 
@@ -135,8 +135,20 @@ static const char *make_way(const char *path)
     return unlink(path) == 0 ? NULL : "the socket that is left there cannot be removed";
 }
 
+/* Where it was bound by whoever passed it on. */
+static const char *passed_path(const uv_pipe_t *pipe, char text[CONFIG_SOCKET_MAX + 1])
+{
+    size_t size = CONFIG_SOCKET_MAX;
+    if (uv_pipe_getsockname(pipe, text, &size) != 0) size = 0;
+    text[size] = '\0';
+    for (char *c = text; c < text + size; c++)
+        if (*c == '\0') *c = '@'; /* an abstract one */
+    return text;
+}
+
 int listener_unix(union stream *listener, uv_loop_t *loop, const struct config *config, int fd, uv_connection_cb on_connection, char *err)
 {
+    char bound[CONFIG_SOCKET_MAX + 1];
     const char *path = fd >= 0 ? "the Unix socket that was passed on" : config->unix_socket, *why = fd >= 0 ? NULL : make_way(path);
     CHECK(uv_pipe_init(loop, &listener->pipe, 0) == 0);
     if (why != NULL) {
@@ -148,7 +160,7 @@ int listener_unix(union stream *listener, uv_loop_t *loop, const struct config *
     if (status == 0) status = uv_listen(&listener->stream, BACKLOG, on_connection);
     if (status != 0) return cannot(path, status, "; the directory must exist, and the daemon's user must be able to write in it", err);
     if (fd >= 0)
-        log_info("listening", "unix_socket=passed_on");
+        log_info("listening", "unix_socket=%s passed_on=yes", passed_path(&listener->pipe, bound));
     else
         log_info("listening", "unix_socket=%s mode=%04o", path, config->unix_mode);
     return 0;

@@ -52,7 +52,7 @@ struct process_values {
 /* Everything that a row may point into. */
 struct values {
     struct metrics metrics;
-    uint64_t sessions, unsent_bytes, space_n, ready, log_dropped;
+    uint64_t sessions, unsent_bytes, record_failed, space_n, ready, log_dropped;
     uint32_t shortest_ms, longest_ms; /* flush_ms of the spaces that have one; 0: none has */
     uint64_t memory_full, memory_limit_bytes, memory_denied;
     struct aoi_stats live, since; /* of the spaces that there are; with those that have ended, for what is counted since the start */
@@ -268,6 +268,8 @@ static const struct row rows[] = {
     {"aoid_snapshots_total", "counter", write_snapshots, 0, "Snapshots, by what became of them."},
     {"aoid_snapshot_last_written_seconds", "gauge", write_real, AT(metrics.snapshot_seconds),
      "When the last one was written, in seconds since 1970."},
+    {"aoid_record_failed", "gauge", write_whole, AT(record_failed),
+     "1: the recording could not be written to its end, and nothing more is recorded."},
     {"aoid_log_lines_dropped_total", "counter", write_whole, AT(log_dropped), "Log lines lost because nobody reads standard error."},
     {"aoid_http_requests_total", "counter", write_whole, AT(metrics.http_requests), "Requests for pages like this one."},
     {"process_cpu_seconds_total", "counter", write_real, AT(process.cpu_seconds), "User and system time."},
@@ -282,6 +284,7 @@ void metrics_write(const struct metrics_source *source, struct buf *out)
     struct values v = {.metrics = *source->metrics,
                        .sessions = source->sessions,
                        .unsent_bytes = source->unsent_bytes,
+                       .record_failed = source->record_failed,
                        .ready = !source->draining,
                        .memory_full = source->memory_full,
                        .memory_limit_bytes = source->memory_limit_bytes,

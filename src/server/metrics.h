@@ -70,7 +70,7 @@ struct metrics_source {
     const struct aoi_world *world;
     uint64_t sessions, unsent_bytes;
     uint64_t memory_limit_bytes, memory_denied; /* of the budget */
-    bool memory_full, draining;
+    bool memory_full, record_failed, draining;
 };
 
 /* Appends the page: Prometheus' text format, version 0.0.4. Of more than METRICS_SPACES spaces those of the lowest ids have series of their own. */

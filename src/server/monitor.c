@@ -31,6 +31,7 @@ static int page_metrics(void *ctx, uint64_t after, struct buf *body)
                                           .memory_limit_bytes = server->budget.limit_bytes,
                                           .memory_denied = server->budget.denied,
                                           .memory_full = server->memory_full,
+                                          .record_failed = record_failed(server->record),
                                           .draining = server->draining};
     metrics_write(&source, body);
     return OK;

@@ -132,6 +132,11 @@ struct record *record_new(const struct config *config, char *err)
     return record;
 }
 
+bool record_failed(const struct record *record)
+{
+    return record != NULL && record->fd < 0;
+}
+
 void record_free(struct record *record)
 {
     if (record == NULL) return;

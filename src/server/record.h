@@ -17,6 +17,7 @@ struct record {
 struct record *record_new(const struct config *config, char *err);
 /* Writes what has come, once a turn of the loop: after a crash what led to it stands in the file, but for that turn. NULL is fine, here and below. */
 void record_write(struct record *record);
+bool record_failed(const struct record *record); /* a write failed: nothing more is kept */
 void record_free(struct record *record);
 
 void record_session(struct record *record, enum recording_kind kind, aoi_owner owner); /* LEAVE, END */

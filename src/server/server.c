@@ -292,9 +292,10 @@ static void end_withdrawn(struct server *server)
 /* What came back from a snapshot goes on: spaces are flushed, leases run. */
 static void go_on(struct server *server)
 {
-    uint64_t id = 0;
-    for (struct aoi_space *space; (space = aoi_space_next(server->world, id)) != NULL; id = aoi_space_id(space))
+    uint64_t id = 0, spaces = 0;
+    for (struct aoi_space *space; (space = aoi_space_next(server->world, id)) != NULL; id = aoi_space_id(space), spaces++)
         flusher_rearm(&server->flusher, space);
+    log_info("ready", "spaces=%llu sessions=%u", (unsigned long long)spaces, server->sessions.by_id.n);
     end_withdrawn(server);
     if (server->sessions.away_n > 0) server_start_tick(server);
     snapshot_begin(&server->snapshot);

@@ -138,22 +138,49 @@ int snapshot_load(const struct config *config, struct sessions *sessions, const 
 
 /* ------------------------------------------------------------------------------------------------------------- the child */
 
+static void print_time(char text[24], time_t time)
+{
+    struct tm tm;
+    gmtime_r(&time, &tm);
+    strftime(text, 24, "%Y-%m-%dT%H:%M:%SZ", &tm);
+}
+
+/* With what would come back in its place; last: the daemon ends. */
+static void log_failed(const struct snapshot *snapshot, const char *error, bool last)
+{
+    const char *path = snapshot->config->snapshot;
+    char when[24], why[128];
+    struct stat before;
+    if (stat(path, &before) != 0) {
+        snprintf(why, sizeof why, "%s", last ? "what this daemon held is lost" : "there is no earlier one: a crash would lose everything");
+    } else {
+        print_time(when, before.st_mtime);
+        snprintf(why, sizeof why, last ? "what this daemon held is lost, but for what stands in the one of %s" : "the one of %s stays", when);
+    }
+    log_error("snapshot", "file=%s result=failed error=\"%s\" why=\"%s\"", path, error, why);
+}
+
 static void log_child(const struct snapshot *snapshot, int status)
 {
     struct metrics *metrics = snapshot->sessions->metrics;
     const char *path = snapshot->config->snapshot;
+    char error[128];
     unsigned long long ms = (uv_hrtime() - snapshot->began_ns) / NS_PER_MS;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-        log_info("snapshot", "file=%s result=written ms=%llu stall_us=%llu", path, ms, (unsigned long long)snapshot->stall_ns / 1000);
+        struct stat written = {0};
+        stat(path, &written);
+        log_info("snapshot", "file=%s result=written sessions=%u bytes=%llu ms=%llu stall_us=%llu", path, snapshot->session_n,
+                 (unsigned long long)written.st_size, ms, (unsigned long long)snapshot->stall_ns / 1000);
         metrics->snapshots++;
         metrics->snapshot_seconds = (double)flusher_time_us() / 1e6;
         return;
     }
     metrics->snapshots_failed++;
     if (WIFEXITED(status))
-        log_error("snapshot", "file=%s result=failed error=\"%s\" ms=%llu why=\"the one before stays\"", path, strerror(WEXITSTATUS(status)), ms);
+        snprintf(error, sizeof error, "%s", strerror(WEXITSTATUS(status)));
     else
-        log_error("snapshot", "file=%s result=failed signal=%d ms=%llu why=\"the one before stays\"", path, WTERMSIG(status), ms);
+        snprintf(error, sizeof error, "its process was ended by signal %d", WTERMSIG(status));
+    log_failed(snapshot, error, false);
 }
 
 static void on_child(uv_signal_t *handle, int number)
@@ -187,15 +214,18 @@ static void begin_child(struct snapshot *snapshot)
     snapshot->began_ns = uv_hrtime();
     pid_t child = fork();
     int error = errno;
+    char text[128];
     if (child == 0) write_and_exit(snapshot, self);
     snapshot->stall_ns = uv_hrtime() - snapshot->began_ns;
     CHECK(sigprocmask(SIG_SETMASK, &before, NULL) == 0);
     if (child < 0) {
         snapshot->sessions->metrics->snapshots_failed++;
-        log_error("snapshot", "file=%s result=failed error=\"fork: %s\" why=\"the one before stays\"", snapshot->config->snapshot, strerror(error));
+        snprintf(text, sizeof text, "fork: %s", strerror(error));
+        log_failed(snapshot, text, false);
         return;
     }
     snapshot->writer = child;
+    snapshot->session_n = snapshot->sessions->by_id.n;
 }
 
 static void on_timer(uv_timer_t *timer);
@@ -274,7 +304,7 @@ bool snapshot_last(struct snapshot *snapshot)
         log_info("snapshot", "file=%s result=written sessions=%u bytes=%llu ms=%llu", path, snapshot->sessions->by_id.n, (unsigned long long)len,
                  (unsigned long long)(uv_hrtime() - began_ns) / NS_PER_MS);
     else
-        log_error("snapshot", "file=%s result=failed error=\"%s\" why=\"what this daemon held is lost\"", path, strerror(error));
+        log_failed(snapshot, strerror(error), true);
     return error == 0;
 }
 

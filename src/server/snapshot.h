@@ -17,6 +17,7 @@ struct snapshot {
     uv_signal_t child;           /* hears of the child's end, while there is one */
     pid_t writer;                /* the child; 0: there is none */
     uint32_t waits;              /* how often the timer has put off the next one for a few ms */
+    uint32_t session_n;          /* that it writes */
     uint64_t began_ns, stall_ns; /* when it began, and how long the daemon stood still for that */
 };
 

@@ -163,11 +163,15 @@ CASE(what_the_limits_do_not_allow_or_nobody_owns_is_refused_by_name)
     model_save(r->m.world, 0, &saved);
     limits.max_payload = 3;
     assert_null(load(r, &saved, &(struct aoi_load){0}, &limits, why));
-    assert_string_equal(why, "space 1, entity 21: it is over a limit of the configuration");
+    assert_string_equal(why, "space 1, entity 21: it is over max_payload of the configuration");
     limits.max_payload = 4;
+    limits.max_radius = 1;
+    assert_null(load(r, &saved, &(struct aoi_load){0}, &limits, why));
+    assert_non_null(strstr(why, ": it is over max_radius of the configuration"));
+    limits.max_radius = 0;
     limits.max_players = 1;
     assert_null(load(r, &saved, &(struct aoi_load){0}, &limits, why));
-    assert_string_equal(why, "space 1, player 2: it is over a limit of the configuration");
+    assert_string_equal(why, "space 1, player 2: it is over max_players of the configuration");
     assert_null(load(r, &saved, &(struct aoi_load){.knows = knows_one}, NULL, why));
     assert_string_equal(why, "space 1, entity 101: its owner is not there");
     buf_clear(&saved);

@@ -205,6 +205,29 @@ def a_page_that_takes_long_is_not_made_anew_for_everyone_who_asks():
 
 
 @test
+def who_made_and_ended_a_space_stands_in_the_log_and_of_many_only_the_first():
+    with Daemon() as d, Connection(d.port, name="zone 7") as a, Connection(d.port) as b:
+        a.ok(S, aoi.create_space(), aoi.create_space(if_absent=True), aoi.add(1, 0, 0), aoi.add(2, 0, 0), aoi.subscribe(7, 1))
+        b.ok(S, aoi.destroy_space())
+        a.ok(S + 1, aoi.create_space())
+        time.sleep(1.1)
+        a.close()
+        b.ok(S + 2, aoi.create_space())
+        eventually(lambda: "id=%d ended_by" % (S + 1) in d.log(), "its end is told")
+        lines = [line.partition("event=space ")[2] for line in d.log().splitlines() if "event=space" in line]
+        whose = (a.welcome.session, b.welcome.session)
+        assert sorted(lines) == sorted([
+            'id=%d made_by=%d client="zone 7" token=' % (S, whose[0]), 'id=%d ended_by=%d client="python" token= entities=2 players=1' % (S, whose[1]),
+            'id=%d made_by=%d client="zone 7" token=' % (S + 1, whose[0]),
+            'id=%d ended_by=%d why="the session that made it has ended"' % (S + 1, whose[0]),
+            'id=%d made_by=%d client="python" token=' % (S + 2, whose[1])]), lines
+        for id in range(100, 1100):
+            b.write(aoi.encode(batch=pb.Batch(space=id, commands=[aoi.create_space()])))
+        b.ping()
+        assert 0 < d.log().count("event=space") - len(lines) < 500
+
+
+@test
 def it_is_not_ready_while_it_drains():
     with monitored(drain_timeout_ms=60000, out_soft_bytes=1 << 20) as d, Connection(d.port) as mover, Connection(d.port, rcvbuf=4096) as stalled:
         port = http_port(d)

@@ -4,6 +4,7 @@ import re
 import struct
 import subprocess
 import tempfile
+import urllib.request
 
 import aoiclient as aoi
 from aoiclient import Connection, pb
@@ -265,14 +266,23 @@ def a_crash_leaves_what_led_to_it():
         assert status == 0 and counts["enters"] == 1, (counts, text)
 
 
+def metric(d, name):
+    """A value of /metrics."""
+    address = re.search(r"event=http address=(\S+)", d.log()).group(1)
+    text = urllib.request.urlopen("http://%s/metrics" % address, timeout=60).read().decode()
+    return float(re.search(r"^%s (\S+)$" % name, text, re.M).group(1))
+
+
 @test
 def a_recording_that_may_not_grow_ends_and_the_daemon_goes_on():
     with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
         path = os.path.join(dir, "recording")
-        with Daemon(record=path, file_bytes=100000) as d, Connection(d.port) as c:
+        with Daemon(record=path, file_bytes=100000, http_listen="127.0.0.1:0") as d, Connection(d.port) as c:
+            assert metric(d, "aoid_record_failed") == 0
             c.ok(S, aoi.create_space(flush_ms=0), *[aoi.add(id, 0, 0, payload=bytes(1000)) for id in range(1, 200)])
             c.ok(S, aoi.flush())
             assert 'error="File too large" why="nothing more is recorded; the daemon goes on"' in d.log(), d.tail()
+            assert metric(d, "aoid_record_failed") == 1
         status, _, _, text = replayed(path)
         assert status == 1 and "is cut off within an entry" in text, text
 

@@ -5,6 +5,7 @@ import shutil
 import signal
 import stat
 import tempfile
+import time
 import urllib.request
 
 import aoiclient as aoi
@@ -313,7 +314,7 @@ def a_snapshot_that_cannot_be_written_is_said_at_the_start_and_while_it_runs():
             eventually(lambda: "result=failed" in d.log(), "the failure")
             c.ok(S, aoi.create_space())
             line = next(line for line in d.log().splitlines() if "result=failed" in line)
-            assert 'error="No such file or directory"' in line and "level=error" in line, line
+            assert 'error="No such file or directory"' in line and "level=error" in line and "there is no earlier one" in line, line
             d.signal()
             assert d.process.wait(60) == 1
             d.process.returncode = 0  # that was looked at
@@ -332,11 +333,13 @@ def a_file_that_may_not_grow_ends_neither_the_daemon_nor_the_snapshot_before():
         with folder.daemon(snapshot_s=1, file_bytes=100000) as d, Connection(d.port, resume=c) as c:
             c.ok(S, *[aoi.add(id, 0, 0, payload=bytes(1000)) for id in range(2, 200)])
             eventually(lambda: c.ping() or 'result=failed error="File too large"' in d.log(), "the child's failure")
+            when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(os.stat(folder.file).st_mtime))
+            assert "the one of %s stays" % when in d.log(), d.tail()
             d.signal()
             c.frames_until_closed()
             assert d.process.wait(60) == 1, d.tail()
             d.process.returncode = 0  # that was looked at
-            assert "what this daemon held is lost" in d.log()
+            assert "what this daemon held is lost, but for what stands in the one of " + when in d.log(), d.tail()
         assert folder.bytes() == before and folder.names() == ["snapshot"]
 
 
@@ -404,8 +407,9 @@ def there_is_one_child_at_a_time_and_one_that_is_killed_leaves_the_file_before()
         before = os.stat(folder.file).st_mtime_ns
         eventually(lambda: c.ping() or "result=skipped" in d.log(), "the next one is put off")
         os.kill(child[-1], signal.SIGKILL)
-        eventually(lambda: c.ping() or "result=failed signal=9" in d.log(), "its end is heard of")
+        eventually(lambda: c.ping() or 'result=failed error="its process was ended by signal 9" why="the one of ' in d.log(), "its end is heard of")
         assert os.stat(folder.file).st_mtime_ns == before
+        assert re.search(r"result=written sessions=1 bytes=4\d{7} ms=\d+ stall_us=", d.log()), d.tail()
         written = d.log().count("result=written")
         eventually(lambda: c.ping() or d.log().count("result=written") > written, "the next one")
         assert os.stat(folder.file).st_mtime_ns > before
