@@ -333,7 +333,7 @@ static void watch_moved(struct aoi_space *space, uint32_t watch)
 {
     struct grid *g = grid_of(space);
     struct aoi__watch *w = &space->watches.at[watch];
-    int32_t lo[3], hi[3];
+    int32_t lo[3] = {0}, hi[3] = {0};
     cell_at(g, w->lo, lo);
     cell_at(g, w->hi, hi);
     while (g->areas.n <= watch) *array_add(&g->areas) = (struct area){0};

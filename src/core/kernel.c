@@ -418,7 +418,7 @@ static const struct aoi__kernels avx2 = {
 #define WIDE __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx512vbmi,avx512vbmi2,avx2,popcnt,bmi")))
 #define HALF 32
 
-#define EIGHT(n) n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7
+#define EIGHT(n) (n), (n) + 1, (n) + 2, (n) + 3, (n) + 4, (n) + 5, (n) + 6, (n) + 7
 static const uint8_t all_places[AOI__PAGE]
     __attribute__((aligned(64))) = {EIGHT(0), EIGHT(8), EIGHT(16), EIGHT(24), EIGHT(32), EIGHT(40), EIGHT(48), EIGHT(56)};
 
