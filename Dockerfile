@@ -17,5 +17,6 @@ RUN apt-get update \
 USER aoid
 EXPOSE 2643 2644
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=10s --timeout=5s --start-period=5s CMD ["/usr/bin/aoictl", "--timeout", "3000", "ping"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=5s \
+    CMD ["/bin/bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/2644 && printf 'GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n' >&3 && read -r _ status _ <&3 && [ \"$status\" = 200 ]"]
 ENTRYPOINT ["/usr/bin/aoid", "--config", "/etc/aoid/aoid.conf"]

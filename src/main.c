@@ -134,7 +134,7 @@ int main(int argc, char **argv)
         status = 2;
     } else if (d.args.check_only) {
         struct doors doors;
-        status = doors_load(&doors, &d.config, err) == 0 ? 0 : 2;
+        status = doors_load(&doors, &d.config, err) == 0 && hold_check(&d.config, err) == 0 ? 0 : 2;
         doors_clear(&doors);
         if (status == 0)
             puts("the configuration is fine");

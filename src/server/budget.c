@@ -65,13 +65,18 @@ static void look(struct budget *budget, uint64_t now_ns)
     budget->looked_at = grown(budget);
 }
 
+static int64_t pages(const struct budget *budget)
+{
+    return (int64_t)budget->resident_bytes + grown(budget) - budget->looked_at;
+}
+
 static bool pages_fit(const struct budget *budget, uint64_t bytes)
 {
-    return (int64_t)(budget->resident_bytes + bytes) + grown(budget) - budget->looked_at <= (int64_t)budget->limit_bytes;
+    return pages(budget) + (int64_t)bytes <= (int64_t)budget->limit_bytes;
 }
 
 /* Pages may be held of which the allocator has taken back the most. */
-static bool pieces_fit(struct budget *budget, uint64_t bytes, uint64_t now_ns)
+static int64_t pieces(struct budget *budget, uint64_t now_ns)
 {
     if (now_ns >= budget->search_ns) {
         budget->allocated_bytes = allocated();
@@ -79,8 +84,8 @@ static bool pieces_fit(struct budget *budget, uint64_t bytes, uint64_t now_ns)
         budget->searched_resident_bytes = budget->resident_bytes;
         budget->search_ns = uv_hrtime() + SEARCH_SHARE * (uv_hrtime() - now_ns);
     }
-    int64_t since = grown(budget) - budget->searched_at, pages = (int64_t)(budget->resident_bytes - budget->searched_resident_bytes);
-    return (int64_t)(budget->allocated_bytes + bytes) + (since > pages ? since : pages) <= (int64_t)budget->limit_bytes;
+    int64_t since = grown(budget) - budget->searched_at, more = (int64_t)(budget->resident_bytes - budget->searched_resident_bytes);
+    return (int64_t)budget->allocated_bytes + (since > more ? since : more);
 }
 
 static bool has_room(struct budget *budget, uint64_t bytes)
@@ -91,7 +96,19 @@ static bool has_room(struct budget *budget, uint64_t bytes)
     if (stale) look(budget, now_ns);
     if (pages_fit(budget, bytes)) return true;
     if (now_ns >= budget->looked_ns + HURRY_NS) look(budget, now_ns);
-    return pages_fit(budget, bytes) || pieces_fit(budget, bytes, now_ns);
+    return pages_fit(budget, bytes) || pieces(budget, now_ns) + (int64_t)bytes <= (int64_t)budget->limit_bytes;
+}
+
+uint64_t budget_held(struct budget *budget)
+{
+    uint64_t now_ns = uv_hrtime();
+    if (now_ns >= budget->looked_ns + LOOK_NS) look(budget, now_ns);
+    int64_t held = pages(budget), limit = (int64_t)budget->limit_bytes;
+    if (limit > 0 && held > limit / 2) {
+        int64_t given = pieces(budget, now_ns);
+        if (given < held) held = given;
+    }
+    return held > 0 ? (uint64_t)held : 0;
 }
 
 static bool ask(struct budget *budget, uint64_t bytes)

@@ -11,7 +11,7 @@
 /* A look asks the system how many pages the process has: 5 us. They may be more than what it uses; but to ask the allocator what it has given out is to walk its free lists: 150 ms where there
  * are 500,000 pieces. So it is searched only where the limit seems to be reached, and at most for 1 % of the time. In between, what is admitted is added, by estimates. */
 struct budget {
-    uint64_t limit_bytes;   /* 0: none; then nothing is ever looked at */
+    uint64_t limit_bytes;   /* 0: none; then nothing is looked at but by budget_held() */
     uint64_t charged_bytes; /* admitted so far, by estimates */
     uint64_t buffers_bytes; /* of connections now, counted by whoever has them */
     uint64_t denied;        /* how often the answer was no */
@@ -34,6 +34,8 @@ void budget_count(struct budget *budget, uint64_t *counted, uint64_t bytes);
 bool budget_admit(struct budget *budget, uint64_t bytes);
 /* Whether next to nothing would be admitted. */
 bool budget_full(struct budget *budget);
+/* What counts against the limit now. Where that is far off, or there is none, with what the allocator keeps of what was freed. */
+uint64_t budget_held(struct budget *budget);
 /* Something was made that was not refused: views. */
 void budget_charge(struct budget *budget, uint64_t bytes);
 

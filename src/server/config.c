@@ -351,7 +351,7 @@ static const struct option options[] = {
     {"server", "tls_key", parse_path, AT(tls_key), "", 0, 0, "Its private key, in PEM, without a passphrase."},
     {"server", "tls_client_ca", parse_path, AT(tls_client_ca), "", 0, 0, "Clients must have a certificate of one of these authorities, in PEM."},
     {"server", "http_listen", parse_address, AT(http_listen), "127.0.0.1:2644", 0, 0,
-     "Address and port of the pages for monitoring: /metrics, /healthz, /readyz, /spaces. none: no HTTP."},
+     "Address and port of the pages for monitoring: /metrics, /healthz, /readyz, /spaces, /sessions. none: no HTTP."},
     {"server", "oracle_players", parse_count, AT(oracle_players), "1", 0, 1000,
      "Views compared with brute force after each flush, as far as 1 % of the time allows; 0: none."},
     {"server", "record", parse_path, AT(record), "", 0, 0, "A file in which all input is kept, for aoid --replay. None: nothing is recorded."},

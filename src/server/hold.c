@@ -36,17 +36,41 @@ static int take(struct hold *hold)
     }
 }
 
-int hold_take(struct hold *hold, const struct config *config, char *err)
+static const char *file_of(const struct config *config)
+{
+    return config->snapshot[0] != '\0' ? config->snapshot : config->record;
+}
+
+static const char *option_of(const struct config *config)
+{
+    return config->snapshot[0] != '\0' ? "snapshot" : "record";
+}
+
+int hold_check(const struct config *config, char *err)
 {
     struct stat status;
-    const char *option = config->snapshot[0] != '\0' ? "snapshot" : "record", *path = config->snapshot[0] != '\0' ? config->snapshot : config->record;
-    *hold = (struct hold){.fd = -1, .path = path};
+    const char *option = option_of(config), *path = file_of(config), *slash = strrchr(path, '/');
+    char folder[CONFIG_PATH_MAX] = ".";
     if (path[0] == '\0') return 0;
+    if (slash != NULL) snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    if (stat(folder, &status) != 0) {
+        snprintf(err, CONFIG_ERROR_MAX, "%s = %.200s: cannot be written: %s: %.200s", option, path, strerror(errno), folder);
+        return -1;
+    }
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) { /* what stands there would be renamed: a folder, or /dev/null */
         snprintf(err, CONFIG_ERROR_MAX, "%s = %.300s: is not a regular file; it is to be the name of a file, in a folder that is there", option,
                  path);
         return -1;
     }
+    return 0;
+}
+
+int hold_take(struct hold *hold, const struct config *config, char *err)
+{
+    const char *option = option_of(config), *path = file_of(config);
+    *hold = (struct hold){.fd = -1, .path = path};
+    if (path[0] == '\0') return 0;
+    if (hold_check(config, err) != 0) return -1;
     int error = take(hold);
     if (error == 0) return 0;
     if (error == EWOULDBLOCK)

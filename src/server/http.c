@@ -13,7 +13,8 @@
 #include "base/check.h"
 #include "base/log.h"
 
-#define TIMEOUT_S 10 /* for a request to come, and for an answer to be taken */
+#define REQUEST_S 2 /* for a request to come, the first or another */
+#define ANSWER_S 10 /* for an answer to be taken */
 #define PIECE_BYTES ((size_t)16 * 1024)
 #define HEAD_BYTES 512
 /* A page that took so long is given once more to those who ask within so many times of that: however many they are, and however often they ask, they take no more than a small
@@ -141,6 +142,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
     case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED:
         lws_set_opaque_user_data(wsi, http); /* not all that are destroyed have been counted: listeners, streams */
         http->clients++;
+        lws_set_timeout(wsi, PENDING_TIMEOUT_ESTABLISH_WITH_SERVER, REQUEST_S);
         return 0;
     case LWS_CALLBACK_WSI_DESTROY: http->clients -= lws_get_opaque_user_data(wsi) == http; return 0;
     case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE: return -1; /* neither HTTP/2 nor WebSockets */
@@ -175,8 +177,9 @@ static struct lws_vhost *listen_at(struct http *http, const struct sockaddr_stor
         .protocols = protocols,
         .vhost_name = "monitoring",
         .options = LWS_SERVER_OPTION_SKIP_SERVER_CANONICAL_NAME | (v6 ? 0 : LWS_SERVER_OPTION_DISABLE_IPV6),
-        .keepalive_timeout = TIMEOUT_S,
-        .timeout_secs = TIMEOUT_S,
+        .keepalive_timeout = REQUEST_S,
+        .timeout_secs = ANSWER_S,
+        .timeout_secs_ah_idle = REQUEST_S,
     };
     return lws_create_vhost(http->context, &info);
 }

@@ -54,7 +54,7 @@ struct values {
     struct metrics metrics;
     uint64_t sessions, unsent_bytes, record_failed, space_n, ready, log_dropped;
     uint32_t shortest_ms, longest_ms; /* flush_ms of the spaces that have one; 0: none has */
-    uint64_t memory_full, memory_limit_bytes, memory_denied;
+    uint64_t memory_full, memory_held_bytes, memory_limit_bytes, memory_denied;
     struct aoi_stats live, since; /* of the spaces that there are; with those that have ended, for what is counted since the start */
     struct process_values process;
     ARRAY(struct space_values) spaces;
@@ -237,6 +237,7 @@ static const struct row rows[] = {
     {"aoid_oracle_mismatches_total", "counter", write_whole, AT(metrics.oracle_mismatches), "Differences found: any at all is a bug in aoid."},
     {"aoid_spaces", "gauge", write_whole, AT(space_n), "Spaces; those of the 1000 lowest ids have series of their own."},
     {"aoid_memory_bytes", "gauge", write_whole, AT(live.memory_bytes), "Memory of all spaces, reckoned; the process as a whole: see below."},
+    {"aoid_memory_held_bytes", "gauge", write_whole, AT(memory_held_bytes), "What counts against max_memory_bytes, of the whole process."},
     {"aoid_memory_limit_bytes", "gauge", write_whole, AT(memory_limit_bytes), "max_memory_bytes; 0: there is no limit."},
     {"aoid_memory_full", "gauge", write_whole, AT(memory_full), "1: max_memory_bytes stands in the way, or did within the last 5 s."},
     {"aoid_memory_denied_total", "counter", write_whole, AT(memory_denied),
@@ -287,6 +288,7 @@ void metrics_write(const struct metrics_source *source, struct buf *out)
                        .record_failed = source->record_failed,
                        .ready = !source->draining,
                        .memory_full = source->memory_full,
+                       .memory_held_bytes = source->memory_held_bytes,
                        .memory_limit_bytes = source->memory_limit_bytes,
                        .memory_denied = source->memory_denied,
                        .log_dropped = log_dropped(),

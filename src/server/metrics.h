@@ -69,7 +69,7 @@ struct metrics_source {
     const struct metrics *metrics;
     const struct aoi_world *world;
     uint64_t sessions, unsent_bytes;
-    uint64_t memory_limit_bytes, memory_denied; /* of the budget */
+    uint64_t memory_held_bytes, memory_limit_bytes, memory_denied; /* of the budget */
     bool memory_full, record_failed, draining;
 };
 

@@ -28,6 +28,7 @@ static int page_metrics(void *ctx, uint64_t after, struct buf *body)
                                           .world = server->world,
                                           .sessions = server->sessions.by_id.n,
                                           .unsent_bytes = unsent_bytes(server),
+                                          .memory_held_bytes = budget_held(&server->budget),
                                           .memory_limit_bytes = server->budget.limit_bytes,
                                           .memory_denied = server->budget.denied,
                                           .memory_full = server->memory_full,

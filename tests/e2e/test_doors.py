@@ -498,6 +498,9 @@ def aoictl_has_a_token_and_a_unix_socket():
                 assert status == 1 and why in text, text
         status, text = aoictl("--address", f["socket"], "create", "1", token=READER)
         assert status == 1 and "needs a token of a writer" in text and "AOI_TOKEN" in text and "--hold" not in text, text
+        for address in (f["socket"], "unix:" + f["socket"]):
+            status, text = aoictl("--address", address, "--tls", "ping", token=READER)
+            assert status == 2 and "no TLS is spoken there" in text, text
         status, text = aoictl("--address", f["nothing"], "ping")
         assert status == 1 and "unix_socket=" in text, text
 

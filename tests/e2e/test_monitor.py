@@ -267,6 +267,21 @@ def many_silent_or_slow_http_clients_hold_up_nobody():
         silent.close()
 
 
+@test
+def who_asks_nothing_makes_room_for_others_before_they_give_up():
+    with monitored() as d:
+        port = http_port(d)
+        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
+        for s in idle[:5]:
+            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")  # and then no more
+        began = time.monotonic()
+        eventually(lambda: serves(port), "there is room again")
+        took = time.monotonic() - began
+        assert took < 9, took  # and not the 10 s that an answer may take
+        for s in idle:
+            s.close()
+
+
 UPGRADES = (b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n\r\n",
             b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
             b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: http\r\n\r\n",
@@ -338,9 +353,11 @@ def memory_that_is_full_is_told_once_and_so_is_that_there_is_room_again():
             time.sleep(0.15)
         assert d.log().count("event=memory full=yes max_memory_bytes=67108864") == 1, d.tail()
         series = scrape(port)
+        assert 32 << 20 < series["aoid_memory_held_bytes"] < 80 << 20, series["aoid_memory_held_bytes"]
         assert series["aoid_memory_full"] == 1 and series["aoid_memory_denied_total"] >= 200, series
         c.ok(S, aoi.remove(*range(1, first)))
         eventually(lambda: "event=memory full=no" in d.log(), "there is room again", 60)
+        eventually(lambda: scrape(port)["aoid_memory_held_bytes"] < 32 << 20, "what was freed is not held any more, whatever pages the process has", 60)
         assert scrape(port)["aoid_memory_full"] == 0 and d.log().count("event=memory") == 2, d.tail()
 
 
