@@ -620,6 +620,13 @@ static int conn_join(struct libaoi *c, bool resume, int64_t deadline, int timeou
     return c->joined ? LIBAOI_OK : LIBAOI_EREFUSED;
 }
 
+/* What a daemon that closes before its Welcome may have missed. */
+static const char *closed_advice(const struct libaoi *c)
+{
+    if (unix_path(c->address)) return ": may this user connect (unix_allow_uids, unix_allow_gids)?";
+    return c->tls ? ": does it want a client certificate (its tls_client_ca)?" : ": does it speak TLS (its tls_cert)?";
+}
+
 struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error, size_t error_size)
 {
     const char *address = options->address ? options->address : DEFAULT_ADDRESS;
@@ -649,8 +656,14 @@ struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error,
     if (!status && c->welcome.max_frame_bytes < MIN_FRAME_BYTES)
         status = libaoi__fail(c, LIBAOI_EPROTOCOL, "max_frame_bytes of %u is too small for this client", c->welcome.max_frame_bytes);
     if (!status) return c;
-    snprintf(error, error_size, "%s answered, but not as aoid does: %s", address, c->error);
-    if (status == LIBAOI_EREFUSED || c->refused_code) snprintf(error, error_size, "aoid at %s refused the connection: %s", address, c->error);
+    if (status == LIBAOI_EREFUSED || c->refused_code)
+        snprintf(error, error_size, "aoid at %s refused the connection: %s", address, c->error);
+    else if (status == LIBAOI_ETIMEOUT)
+        snprintf(error, error_size, "%s takes connections, but says nothing: %s. Is it stopped or overloaded, or is it not aoid?", address, c->error);
+    else if (status == LIBAOI_ECLOSED)
+        snprintf(error, error_size, "%s takes connections, but not this one: %s. Its log says why%s", address, c->error, closed_advice(c));
+    else
+        snprintf(error, error_size, "%s answered, but not as aoid does: %s", address, c->error);
     libaoi_close(c);
     return NULL;
 }

@@ -329,7 +329,8 @@ struct libaoi_stats {
 };
 
 struct libaoi_space_info {
-    uint64_t id, entities, players, owner_session;
+    uint64_t id, entities, players, owner_session; /* 0: of the configuration, or its maker is gone */
+    bool configured;                               /* of the configuration */
     struct libaoi_settings settings;
 };
 

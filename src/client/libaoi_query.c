@@ -178,6 +178,7 @@ int libaoi_query_spaces(struct libaoi *c, uint64_t cursor, uint32_t limit, int t
             .entities = from->entities,
             .players = from->players,
             .owner_session = from->owner_session,
+            .configured = from->configured,
             .settings = query_settings(&from->settings, c->tiers.at + i * AOI_TIERS_TEXT),
         };
     }

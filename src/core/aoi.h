@@ -209,7 +209,8 @@ struct aoi_space *aoi_space_find(const struct aoi_world *world, uint64_t id); /*
 /* The space with the smallest id above `after`, or NULL. */
 struct aoi_space *aoi_space_next(const struct aoi_world *world, uint64_t after);
 uint64_t aoi_space_id(const struct aoi_space *space);
-aoi_owner aoi_space_owner(const struct aoi_space *space);
+aoi_owner aoi_space_owner(const struct aoi_space *space); /* 0: nobody */
+bool aoi_space_configured(const struct aoi_space *space); /* nobody's, and never to be destroyed */
 const struct aoi_settings *aoi_space_settings(const struct aoi_space *space);
 /* A word for the caller to keep beside a space (its timer, say); NULL at first. */
 void aoi_space_set_user(struct aoi_space *space, void *user);

@@ -83,6 +83,11 @@ uint64_t aoi_space_id(const struct aoi_space *space)
     return space->id;
 }
 
+bool aoi_space_configured(const struct aoi_space *space)
+{
+    return space->configured;
+}
+
 aoi_owner aoi_space_owner(const struct aoi_space *space)
 {
     return space->owner;

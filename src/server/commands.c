@@ -56,7 +56,7 @@ static void count(struct batch *batch, uint64_t id, int status)
     else
         refuse(batch, id, -status,
                batch->dispatch->errors.n < ERRORS_MAX
-                   ? explain_command(batch->dispatch, batch->session, batch->space, batch->command, batch->item, status)
+                   ? explain_command(batch->dispatch, batch->session, batch->space, batch->command, batch->item, id, status)
                    : "");
 }
 

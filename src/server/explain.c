@@ -233,8 +233,47 @@ static const char *settings_fault(struct dispatch *d, const struct aoi_space *sp
     return "the space exists with other update_tiers";
 }
 
+/* Only an admin's token helps where nobody owns the space. */
+static const char *space_owner_fault(const struct aoi_space *space, bool destroy)
+{
+    if (aoi_space_configured(space))
+        return destroy ? "a space of the configuration cannot be destroyed" : "changing a space of the configuration needs a token of an admin";
+    if (aoi_space_owner(space) == 0) return "nobody owns the space any more: changing or destroying it needs a token of an admin";
+    return "the space belongs to another session: changing or destroying it from this one needs a token of an admin";
+}
+
+/* NULL: the usual text says enough. */
+static const char *owner_fault(const struct dispatch *d, const struct aoi_space *space, const struct codec_command *command, uint64_t id)
+{
+    bool player = false, taking = false;
+    struct aoi_entity entity;
+    switch (command->kind) {
+    case CODEC_SET_SPACE:
+    case CODEC_DESTROY_SPACE: return space_owner_fault(space, command->kind == CODEC_DESTROY_SPACE);
+    case CODEC_RELEASE: return NULL; /* what it names may be of either kind */
+    case CODEC_ADD_ENTITY: taking = true; break;
+    case CODEC_OPEN_PLAYER:
+        player = true;
+        taking = command->u.open_player.settings.take_over;
+        break;
+    case CODEC_CLOSE_PLAYER:
+    case CODEC_SUBSCRIBE:
+    case CODEC_UNSUBSCRIBE:
+    case CODEC_OVERRIDE:
+    case CODEC_SET_VIEWPORT:
+    case CODEC_CLEAR_VIEWPORT: player = true; break;
+    default: break;
+    }
+    if (taking) return "it belongs to another session, which is connected and has not released it to this one";
+    aoi_owner owner = player ? aoi_player_owner(space, id) : aoi_entity_get(space, id, &entity) == AOI_OK ? entity.owner : 0;
+    const struct standing *standing = sessions_of_owner(d->sessions, owner);
+    if (standing == NULL || standing->session != NULL) return NULL;
+    return player ? "it belongs to another session, whose connection is gone: OpenPlayer with take_over takes it over"
+                  : "it belongs to another session, whose connection is gone: AddEntity with ADOPT takes it over";
+}
+
 const char *explain_command(struct dispatch *dispatch, const struct session *session, struct aoi_space *space, const struct codec_command *command,
-                            size_t item, int status)
+                            size_t item, uint64_t id, int status)
 {
     const char *fault = NULL;
     struct aoi_entity entity;
@@ -243,10 +282,7 @@ const char *explain_command(struct dispatch *dispatch, const struct session *ses
     case AOI_EBOUNDS: fault = space != NULL ? argument_fault(dispatch, space, command, item) : NULL; break;
     case AOI_ELIMIT: fault = limit_fault(dispatch, session->owner, space, command); break;
     case AOI_EDUPSPACE: fault = settings_fault(dispatch, space, command); break;
-    case AOI_EOWNER:
-        if (command->kind == CODEC_DESTROY_SPACE && aoi_space_owner(space) == 0 && !aoi_space_settings(space)->persistent)
-            fault = "a space of the configuration cannot be destroyed";
-        break;
+    case AOI_EOWNER: fault = owner_fault(dispatch, space, command, id); break;
     case AOI_ENOENTITY:
         if (command->kind == CODEC_UNSUBSCRIBE && aoi_entity_get(space, command->u.unsubscribe.entity, &entity) == AOI_OK)
             fault = "the player is not subscribed to this entity";

@@ -6,9 +6,9 @@
 
 /* All look at the arguments only after a refusal, so that what is fine pays nothing. Texts are literals, or live in the dispatch's arena until the next frame. */
 
-/* The core refused it with status; item: which id of a column. */
+/* The core refused it with status; item: which id of a column; id: of what. */
 const char *explain_command(struct dispatch *dispatch, const struct session *session, struct aoi_space *space, const struct codec_command *command,
-                            size_t item, int status);
+                            size_t item, uint64_t id, int status);
 /* The lengths of MoveEntities' columns differ. */
 const char *explain_columns(struct dispatch *dispatch, const struct aoi_space *space, const struct codec_command *command);
 /* space NULL: there is none. */

@@ -146,6 +146,15 @@ static const char *passed_path(const uv_pipe_t *pipe, char text[CONFIG_SOCKET_MA
     return text;
 }
 
+static bool has_directory(const char *path)
+{
+    char directory[CONFIG_SOCKET_MAX];
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    snprintf(directory, sizeof directory, "%.*s", slash != NULL ? (int)(slash - path) + 1 : 1, slash != NULL ? path : ".");
+    return stat(directory, &st) == 0 || errno != ENOENT;
+}
+
 int listener_unix(union stream *listener, uv_loop_t *loop, const struct config *config, int fd, uv_connection_cb on_connection, char *err)
 {
     char bound[CONFIG_SOCKET_MAX + 1];
@@ -158,6 +167,7 @@ int listener_unix(union stream *listener, uv_loop_t *loop, const struct config *
     int status = fd >= 0 ? uv_pipe_open(&listener->pipe, fd) : uv_pipe_bind(&listener->pipe, path);
     if (status == 0 && fd < 0 && chmod(path, config->unix_mode) != 0) status = -errno; /* nobody can connect before it listens */
     if (status == 0) status = uv_listen(&listener->stream, BACKLOG, on_connection);
+    if (status == UV_EACCES && fd < 0 && !has_directory(path)) status = UV_ENOENT; /* libuv says that it is forbidden */
     if (status != 0) return cannot(path, status, "; the directory must exist, and the daemon's user must be able to write in it", err);
     if (fd >= 0)
         log_info("listening", "unix_socket=%s passed_on=yes", passed_path(&listener->pipe, bound));

@@ -180,6 +180,7 @@ static int ask_spaces(struct query *query)
             .entities = stats.entities,
             .players = stats.players,
             .owner_session = sessions_id_of_owner(d->sessions, aoi_space_owner(space)),
+            .configured = aoi_space_configured(space),
             .settings = *aoi_space_settings(space),
         };
     }

@@ -1,6 +1,7 @@
 /* reload.c: a configuration that was read anew while the daemon runs. */
 #include "server/reload.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,20 +28,38 @@ static void list_place(const struct aoi_settings *a, const struct aoi_settings *
     if (a->extra != b->extra) config_list(list, "extra");
 }
 
-static bool same_rules(const struct aoi_settings *a, const struct aoi_settings *b)
+__attribute__((format(printf, 2, 3))) static void list_rule(char list[CONFIG_ERROR_MAX], const char *format, ...)
+{
+    char rule[CONFIG_ERROR_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(rule, sizeof rule, format, args);
+    va_end(args);
+    config_list(list, rule);
+}
+
+/* Lists, as old->new, those that differ of those that can be changed. */
+static void list_rules(const struct aoi_settings *a, const struct aoi_settings *b, char list[CONFIG_ERROR_MAX])
 {
     char left[AOI_TIERS_TEXT], right[AOI_TIERS_TEXT];
     aoi_tiers_print(&a->tiers, left);
     aoi_tiers_print(&b->tiers, right);
-    return a->flush_ms == b->flush_ms && a->leave_margin == b->leave_margin && a->min_stay_ms == b->min_stay_ms && a->max_view == b->max_view &&
-           a->max_enter_per_flush == b->max_enter_per_flush && strcmp(left, right) == 0;
+    list[0] = '\0';
+    if (a->flush_ms != b->flush_ms) list_rule(list, "flush_ms:%u->%u", a->flush_ms, b->flush_ms);
+    if (a->leave_margin != b->leave_margin) list_rule(list, "leave_margin:%.9g->%.9g", (double)a->leave_margin, (double)b->leave_margin);
+    if (a->min_stay_ms != b->min_stay_ms) list_rule(list, "min_stay_ms:%u->%u", a->min_stay_ms, b->min_stay_ms);
+    if (a->max_view != b->max_view) list_rule(list, "max_view:%u->%u", a->max_view, b->max_view);
+    if (a->max_enter_per_flush != b->max_enter_per_flush)
+        list_rule(list, "max_enter_per_flush:%u->%u", a->max_enter_per_flush, b->max_enter_per_flush);
+    if (strcmp(left, right) != 0) list_rule(list, "update_tiers:%s->%s", left[0] != '\0' ? left : "-", right[0] != '\0' ? right : "-");
 }
 
 bool reload_same_settings(const struct aoi_settings *a, const struct aoi_settings *b)
 {
     char list[CONFIG_ERROR_MAX];
     list_place(a, b, list);
-    return list[0] == '\0' && same_rules(a, b);
+    if (list[0] == '\0') list_rules(a, b, list);
+    return list[0] == '\0';
 }
 
 /* The new spaces fit beside those that are there. */
@@ -74,36 +93,41 @@ static void set_rules(struct server *server, struct aoi_space *space, const stru
     flusher_rearm(&server->flusher, space);
 }
 
-/* Makes or changes one space of the file. */
-static void take_space(struct server *server, const struct config_space *fresh)
+/* Makes or changes one space of the file. Whether it did. */
+static bool take_space(struct server *server, const struct config_space *fresh)
 {
     struct aoi_space *space = aoi_space_find(server->world, fresh->id);
     unsigned long long id = fresh->id;
-    char list[CONFIG_ERROR_MAX];
+    char list[CONFIG_ERROR_MAX], quoted[CONFIG_ERROR_MAX * 2];
     if (space == NULL) {
         CHECK(aoi_space_create(server->world, 0, fresh->id, &fresh->settings, false) == AOI_OK);
         record_space(server->record, fresh->id, &fresh->settings);
         log_info("reload", "space=%llu changed=made", id);
-        return;
+        return true;
     }
     list_place(aoi_space_settings(space), &fresh->settings, list);
     if (list[0] != '\0') log_warn("reload", "space=%llu needs_restart=%s why=\"a space that is there keeps its old values until then\"", id, list);
-    if (same_rules(aoi_space_settings(space), &fresh->settings)) return;
+    list_rules(aoi_space_settings(space), &fresh->settings, list); /* from what is in force: SetSpace may have changed it since */
+    if (list[0] == '\0') return false;
     set_rules(server, space, &fresh->settings);
-    log_info("reload", "space=%llu changed=settings", id);
+    log_info("reload", "space=%llu changed=%s", id, log_quote(list, quoted, sizeof quoted));
+    return true;
 }
 
-static void take_spaces(struct server *server, struct config *fresh)
+/* Returns how many were made or changed. */
+static uint32_t take_spaces(struct server *server, struct config *fresh)
 {
     struct config *running = server->config;
     dispatch_finish(&server->dispatch); /* nothing changes in the middle of a flush or of a batch */
-    for (uint32_t i = 0; i < fresh->spaces.n; i++) take_space(server, &fresh->spaces.at[i]);
+    uint32_t changed = 0;
+    for (uint32_t i = 0; i < fresh->spaces.n; i++) changed += take_space(server, &fresh->spaces.at[i]);
     for (uint32_t i = 0; i < running->spaces.n; i++) {
         if (config_space_of(fresh, running->spaces.at[i].id) != NULL) continue;
         log_warn("reload", "space=%llu why=\"it is not in the configuration any more, and stays until a restart\"",
                  (unsigned long long)running->spaces.at[i].id);
     }
     config_take_spaces(running, fresh);
+    return changed;
 }
 
 /* Files that have the same path as before, but not the same in them. */
@@ -135,12 +159,12 @@ static int apply(struct server *server, struct config *fresh, char *err)
     if (config_check(&whole, err) != 0 || check_spaces(server, fresh, err) != 0 || doors_load(&doors, fresh, err) != 0) return -1;
     list_files(server, &whole, &doors, changed);
     *server->config = whole;
-    take_spaces(server, fresh);
+    uint32_t spaces = take_spaces(server, fresh);
     server_set_doors(server, &doors);
     server_set_limits(server);
     log_set_level((enum log_level)server->config->log_level);
     if (restart[0] != '\0') log_warn("reload", "needs_restart=%s why=\"these keep their old values until then\"", restart);
-    log_info("reload", "result=done changed=%s", changed[0] != '\0' ? changed : "-");
+    log_info("reload", "result=done changed=%s spaces_changed=%u", changed[0] != '\0' ? changed : "-", spaces);
     return 0;
 }
 

@@ -117,6 +117,8 @@ int aoictl_failed(const struct aoictl *ctl, const char *format, ...)
 
 const char *aoictl_advice(int code, const char *text)
 {
+    if (code == LIBAOI_NOT_OWNER && strstr(text, "connection is gone")) return strstr(text, "ADOPT") ? "; see `aoictl adopt`" : "";
+    if (code == LIBAOI_NOT_OWNER && strstr(text, "cannot be destroyed")) return "; take it out of the file and start the daemon anew";
     if (code == LIBAOI_NOT_OWNER && strstr(text, "needs a token")) return "; put the secret of such a one into the environment variable AOI_TOKEN";
     switch (code) {
     case LIBAOI_UNKNOWN_SPACE: return "; see `aoictl spaces`, or make it: aoictl create SPACE";
@@ -132,7 +134,11 @@ const char *aoictl_advice(int code, const char *text)
 
 int aoictl_call_failed(const struct aoictl *ctl)
 {
-    return aoictl_failed(ctl, "%s%s", libaoi_error(ctl->c), aoictl_advice(libaoi_refused_code(ctl->c), libaoi_error(ctl->c)));
+    int code = libaoi_refused_code(ctl->c);
+    /* who asks about an entity has seldom added it */
+    const char *advice = code == LIBAOI_UNKNOWN_ENTITY ? "; it has not been added to this space, or has left it since"
+                                                       : aoictl_advice(code, libaoi_error(ctl->c));
+    return aoictl_failed(ctl, "%s%s", libaoi_error(ctl->c), advice);
 }
 
 static void on_ack(void *ctx, const struct libaoi_ack *ack)

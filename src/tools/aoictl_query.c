@@ -78,7 +78,7 @@ int aoictl_spaces(struct aoictl *ctl, int n, char **words)
             if (list[i].owner_session)
                 printf("session %" PRIu64 "%s", list[i].owner_session, s->persistent ? ", persistent" : "");
             else
-                printf("%s", s->persistent ? "none, persistent" : "the configuration");
+                printf("%s", list[i].configured ? "the configuration" : s->persistent ? "nobody, persistent" : "nobody; it stays");
             print_rules(s);
             putchar('\n');
         }

@@ -275,6 +275,7 @@ struct codec_stats {
 
 struct codec_space_info {
     uint64_t id, entities, players, owner_session;
+    bool configured;
     struct aoi_settings settings;
 };
 

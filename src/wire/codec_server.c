@@ -86,7 +86,8 @@ static int spaces_in(const Aoi__V1__SpacesResult *in, struct arena *arena, struc
     if (out->spaces == NULL) return CODEC_MALFORMED;
     for (size_t i = 0; i < in->n_spaces; i++) {
         const Aoi__V1__SpaceInfo *s = in->spaces[i];
-        out->spaces[i] = (struct codec_space_info){.id = s->id, .entities = s->entities, .players = s->players, .owner_session = s->owner_session};
+        out->spaces[i] = (struct codec_space_info){
+            .id = s->id, .entities = s->entities, .players = s->players, .owner_session = s->owner_session, .configured = s->configured != 0};
         codec__settings_in(s->settings, &out->spaces[i].settings);
     }
     return 0;
@@ -275,7 +276,7 @@ static size_t spaces_out(const struct codec_server_frame *frame, struct buf *out
         const struct codec_space_info *s = &r->spaces[i];
         codec__settings_out(&s->settings, &spaces[i].settings);
         spaces[i].info = CODEC__MESSAGE(SpaceInfo, space_info, .id = s->id, .settings = &spaces[i].settings.message, .entities = s->entities,
-                                        .players = s->players, .owner_session = s->owner_session);
+                                        .players = s->players, .owner_session = s->owner_session, .configured = s->configured);
         pointers[i] = &spaces[i].info;
     }
     Aoi__V1__SpacesResult list = CODEC__MESSAGE(SpacesResult, spaces_result, .n_spaces = r->space_n, .spaces = pointers,

@@ -167,8 +167,10 @@ static void a_daemon_that_keeps_silent_or_speaks_nonsense_is_no_daemon(void **st
 {
     (void)state;
     struct buf says = {0};
-    expect_no_connection(&says, true, 300, "no answer from the daemon within 300 ms");
-    expect_no_connection(&says, false, TIMEOUT_MS, "the daemon closed the connection");
+    expect_no_connection(&says, true, 300, "takes connections, but says nothing: no answer from the daemon within 300 ms. Is it stopped");
+    expect_no_connection(
+        &says, false, TIMEOUT_MS,
+        "takes connections, but not this one: the daemon closed the connection. Its log says why: does it speak TLS (its tls_cert)?");
     buf_append(&says, "HTTP/1.1 400 Bad Request\r\n\r\n................................................................", 92);
     expect_no_connection(&says, true, TIMEOUT_MS, "answered, but not as aoid does");
     buf_append(&says, "\xff\xff\xff\xff\xff", 5);

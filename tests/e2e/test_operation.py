@@ -30,7 +30,7 @@ def sighup_changes_options_and_spaces_while_clients_stay():
         c.ok(1, aoi.add(1, 0, 0, radius=10), aoi.add(2, 3, 0), aoi.subscribe(1, 1))
         log = d.reload(config(level="debug", flush=70, idle=50000, more="max_view = 7\n[space 2]\nflush_ms = 30\n[limits]\nmax_sessions = 2\n"))
         assert "result=done changed=log_level,idle_timeout_ms,max_sessions" in log, log
-        assert "space=1 changed=settings" in log and "space=2 changed=made" in log and "restart" not in log, log
+        assert "space=1 changed=\"flush_ms:20->70,max_view:0->7\"" in log and "spaces_changed=2" in log and "space=2 changed=made" in log and "restart" not in log, log
         assert spaces(c)[1].settings.flush_ms == 70 and spaces(c)[1].settings.max_view == 7 and spaces(c)[2].settings.flush_ms == 30
         c.ok(2, aoi.add(1, 0, 0))
         c.batch(77, aoi.flush())
@@ -39,7 +39,10 @@ def sighup_changes_options_and_spaces_while_clients_stay():
             assert late.welcome.idle_timeout_ms == 50000
             with Connection(d.port, hello=False) as third:
                 assert third.call(hello=pb.Hello(protocol_version=1)).error.code == pb.CODE_LIMIT_EXCEEDED
-        assert "result=done changed=-" in d.reload(), "nothing has changed since"
+        assert "result=done changed=- spaces_changed=0" in d.reload(), "nothing has changed since"
+        c.ok(1, aoi.set_space(max_view=9))
+        log = d.reload()
+        assert 'space=1 changed="max_view:9->7"' in log and "changed=- spaces_changed=1" in log, log
 
 
 @test

@@ -280,6 +280,7 @@ def spaces_of_the_configuration_have_the_settings_that_stand_there_now():
             assert sorted(spaces) == [5, 6, 9]
             assert spaces[5].settings.index == pb.INDEX_CROSSLIST and spaces[5].settings.flush_ms == 30
             assert [spaces[5].entities, spaces[6].entities, spaces[9].entities] == [2, 2, 0]
+            assert [spaces[5].configured, spaces[6].configured, spaces[9].configured] == [True, False, True]
             assert "space=5 settings=configuration" in d.log() and "space=6 settings" not in d.log()
             eventually(lambda: gateway.ping() or all(2 in gateway.view(space, 7) for space in (5, 6)), "both are told again")
             assert gateway.batch(5, aoi.destroy_space()).errors[0].code == pb.CODE_NOT_OWNER

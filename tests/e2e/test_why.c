@@ -113,7 +113,10 @@ static const struct {
      "",
      "add 1 7 100,0 \nplayer 1 1000 box=90,-5,130,5 \nflush 1",
      {"seen: in the viewport 90,-5 to 130,5\n", "rule        RANGE", "by          the viewport"}},
-    {"is off the map", "", "add 1 7 100,0 \nset 1 42 radius=0 \nplayer 1 1000 box=-10,-10,10,10", {"not seen: outside the viewport -10,-10 to 10,10\n", "rule        FAR", "distance    100 from its centre"}},
+    {"is off the map",
+     "",
+     "add 1 7 100,0 \nset 1 42 radius=0 \nplayer 1 1000 box=-10,-10,10,10",
+     {"not seen: outside the viewport -10,-10 to 10,10\n", "rule        FAR", "distance    100 from its centre"}},
     {"is oneself, hidden", "", "player 1 1000 self=7 \noverride 1 1000 7 hide", {"UNKNOWN_ENTITY"}},
     {"is one's own hero, even hidden",
      "",
@@ -156,6 +159,9 @@ static void the_first_line_is_the_sentence_and_the_query_says_the_same(void **st
                      output);
     assert_int_equal(aoictl("create 1 persistent=no\nadd 1 7 3,4\nwhy 1 1000 7"), 1);
     expect_output("no player", "UNKNOWN_PLAYER");
+    assert_int_equal(aoictl("create 1 persistent=no\nplayer 1 1000 box=0,0,9,9\nwhy 1 1000 7\nquery 1 entity 7\nremove 1 7"), 1);
+    expect_output("no entity", "there is no such entity; it has not been added to this space, or has left it since\naoictl: line 4: ");
+    expect_output("no entity", "line 5: UNKNOWN_ENTITY (7): there is no such entity; an entity goes with the connection that added it");
     assert_int_equal(aoictl("why 1 1000"), 2);
     expect_output("usage", "why SPACE PLAYER ENTITY");
 }
@@ -197,7 +203,7 @@ static void the_other_verbs_do_what_they_say(void **state)
         aoictl("create 1 flush_ms=0 leave_margin=2 min_stay_ms=5 max_view=60 max_enter_per_flush=7 update_tiers=\"30:1 60:2 *:4\"\nspaces"), 0);
     expect_output("spaces", "leave_margin=2 min_stay_ms=5 max_view=60 max_enter_per_flush=7 update_tiers=\"30:1 60:2 *:4\"");
     assert_int_equal(aoictl("set-space 1 max_view=0 leave_margin=0 min_stay_ms=0 max_enter_per_flush=0 update_tiers=\nspaces"), 0);
-    expect_output("spaces", "none, persistent\n");
+    expect_output("spaces", "nobody, persistent\n");
     assert_int_equal(aoictl("set-space 1 shape=box"), 2);
     expect_output("set-space", "no setting that can be changed; these are flush_ms");
     assert_int_equal(aoictl("set-space 1 update_tiers=\"60:1 30:2\""), 1);

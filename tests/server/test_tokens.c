@@ -192,6 +192,43 @@ static void a_space_is_destroyed_by_its_maker_or_an_admin(void **state)
     rig_expect_ack(rig, ops, 2, 1);
 }
 
+static void expect_text(struct rig *rig, struct session *session, const char *text)
+{
+    const struct codec_server_frame *ack = rig_take(rig, session);
+    assert_int_equal(ack->kind, CODEC_ACK);
+    assert_int_equal(ack->u.ack.error_n, 1);
+    assert_int_equal(ack->u.ack.errors[0].code, CODEC_NOT_OWNER);
+    assert_string_equal(ack->u.ack.errors[0].text, text);
+}
+
+static void who_does_not_own_it_is_told_what_would_help(void **state)
+{
+    struct rig *rig = *state;
+    struct session *zone = &rig->session[1], *other = &rig->session[2];
+    hello_with(rig, zone, "1123456789abcdef");
+    hello_with(rig, other, "1123456789abcdef");
+    for (int i = 1; i < 3; i++) assert_int_equal(rig_take(rig, &rig->session[i])->kind, CODEC_WELCOME);
+    zone->token.name[0] = other->token.name[0] = '\0'; /* the same name would give more rights */
+    const struct aoi_settings settings = {
+        .flush_ms = 0, .dimensions = 2, .index = AOI_INDEX_GRID, .shape = AOI_SHAPE_BOX, .cell_size = 9, .cell_range = 1};
+    assert_int_equal(aoi_space_create(rig->world, 0, 1, &settings, false), AOI_OK);
+    BATCH(rig, other, 2, SET_SPACE(.has_max_view = true, .max_view = 3));
+    expect_text(rig, other, "changing a space of the configuration needs a token of an admin");
+    BATCH(rig, other, 3, DESTROY);
+    expect_text(rig, other, "a space of the configuration cannot be destroyed");
+    BATCH(rig, zone, 2, ADD(1, 0, 0), ADD(2, 0, 0), OPEN_PLAYER(7));
+    rig_expect_ack(rig, zone, 2, 3);
+    BATCH(rig, other, 4, MOVE(1, 3, 3));
+    expect_text(rig, other, "it belongs to another session");
+    BATCH(rig, other, 5, ADD_WITH(AOI_ADD_ADOPT, .id = 1));
+    expect_text(rig, other, "it belongs to another session, which is connected and has not released it to this one");
+    sessions_leave(&rig->sessions, zone->standing, 10000);
+    BATCH(rig, other, 6, MOVE(1, 3, 3));
+    expect_text(rig, other, "it belongs to another session, whose connection is gone: AddEntity with ADOPT takes it over");
+    BATCH(rig, other, 7, OPEN_PLAYER(7));
+    expect_text(rig, other, "it belongs to another session, whose connection is gone: OpenPlayer with take_over takes it over");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +239,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(hello_needs_a_token_where_there_are_some, setup_with_tokens, rig_teardown),
         cmocka_unit_test_setup_teardown(a_reader_may_do_nothing_but_look, setup_with_tokens, rig_teardown),
         cmocka_unit_test_setup_teardown(a_space_is_destroyed_by_its_maker_or_an_admin, setup_with_tokens, rig_teardown),
+        cmocka_unit_test_setup_teardown(who_does_not_own_it_is_told_what_would_help, setup_with_tokens, rig_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

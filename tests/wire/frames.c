@@ -419,8 +419,12 @@ static void any_result(struct random *r, struct arena *arena, struct codec_resul
         out->next_cursor = any_u64(r);
         out->spaces = in_arena(arena, n * sizeof *out->spaces);
         for (size_t i = 0; i < n; i++)
-            out->spaces[i] = (struct codec_space_info){
-                .id = any_u64(r), .entities = any_u64(r), .players = any_u64(r), .owner_session = any_u64(r), .settings = any_settings(r)};
+            out->spaces[i] = (struct codec_space_info){.id = any_u64(r),
+                                                       .entities = any_u64(r),
+                                                       .players = any_u64(r),
+                                                       .owner_session = any_u64(r),
+                                                       .configured = any_bool(r),
+                                                       .settings = any_settings(r)};
         break;
     case CODEC_RESULT_DENSITY:
         out->columns = (uint32_t)random_below(r, 20);

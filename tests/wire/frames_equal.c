@@ -354,6 +354,7 @@ static void results_equal(const struct codec_result *a, const struct codec_resul
         EQUAL(spaces[i].entities);
         EQUAL(spaces[i].players);
         EQUAL(spaces[i].owner_session);
+        EQUAL(spaces[i].configured);
         settings_equal(&a->spaces[i].settings, &b->spaces[i].settings);
     }
 }
