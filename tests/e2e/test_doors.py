@@ -67,6 +67,13 @@ def ended(c):
 
 
 @test
+def a_short_secret_is_warned_of_without_being_told():
+    with Files(tokens="zone writer fifteen-letters\nops admin sixteen-letters-\n") as f, Daemon(tokens_file=f["tokens"]) as d:
+        warned = [line for line in d.log().splitlines() if "event=token" in line]
+        assert len(warned) == 1 and "level=warn" in warned[0] and "name=zone" in warned[0] and "letters" not in d.log(), d.log()
+
+
+@test
 def the_end_of_a_connection_says_whose_it_was_and_a_bad_one_is_a_warning():
     with Files(tokens=TOKENS) as f, Daemon(tokens_file=f["tokens"]) as d:
         for token in ("", "wrong"):

@@ -196,7 +196,8 @@ def sockets_that_are_passed_on_are_used_and_connections_wait_in_them():
             early.sendall(aoi.encode(1, hello=pb.Hello(protocol_version=1)))
             script = "exec 3<&%d 4<&%d; export LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=a:b;" % (tcp.fileno(), local.fileno())
             for _ in range(2):  # as before and after an upgrade
-                with started(pass_fds=(tcp.fileno(), local.fileno()), prefix=script, args=["--port-file", port_file]) as p:
+                with open(os.path.join(dir, "log"), "w+b") as log, \
+                        started(pass_fds=(tcp.fileno(), local.fileno()), prefix=script, args=["--port-file", port_file], stderr=log) as p:
                     if early:
                         early.settimeout(60)
                         assert early.recv(100), "who came before the daemon is answered"
@@ -212,6 +213,8 @@ def sockets_that_are_passed_on_are_used_and_connections_wait_in_them():
                         assert s.recv(100)
                     p.send_signal(signal.SIGTERM)
                     assert p.wait(60) == 0
+                    log.seek(0)
+                    assert "unix_socket=%s passed_on=yes" % path in log.read().decode()
                 os.remove(port_file)
             assert os.path.exists(path), "the socket is not the daemon's, and stays"
 

@@ -251,7 +251,7 @@ def an_old_recording_is_kept_under_another_name_and_a_path_that_cannot_be_is_ref
             with Daemon(record=path) as d, Connection(d.port) as c:
                 c.ok(S, aoi.create_space())
         assert replayed(path)[0] == replayed(path + ".old")[0] == 0
-        assert "record = /no/such/dir/file: /no/such/dir/file.lock cannot be written" in refused_start("--set", "record=/no/such/dir/file")
+        assert "record = /no/such/dir/file: cannot be written: No such file or directory: /no/such/dir" in refused_start("--set", "record=/no/such/dir/file")
 
 
 @test
