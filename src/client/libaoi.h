@@ -127,7 +127,10 @@ struct libaoi_player {
     float leave_margin;
     uint32_t max_enter_per_flush;
     bool presence_only; /* enters, leaves, state changes and messages, but no updates of positions */
-    bool take_over;     /* of another session's player that it released, or that has lost its connection: it goes on here with one full delta */
+    /* Of another session's player that it released, or that has lost its connection: it goes on here with one full delta. ITS SETTINGS BECOME THE ONES ABOVE: say
+     * them, or keep_settings; else its mask becomes all, and it sees what was hidden from it. */
+    bool take_over;
+    bool keep_settings; /* a player that is there keeps the settings that it has, whatever stands above; an unknown one gets them */
 };
 
 /* ------------------------------------------------------------------------------------------------------------- what comes in */
@@ -238,7 +241,7 @@ void libaoi_abandon(struct libaoi *c);
  * what was not answered is sent again (what was refused with LIBAOI_DRAINING is not: say it anew), and answered, in its order, though the refusals of what was applied before are not known any more; the mirrors hold what they held until each
  * player's full delta comes. 2: likewise, but the daemon has come back from a snapshot that was older than what it had answered: what is the session's is there as it was then, so
  * state it anew, by UPSERT. 0: the lease was over. The session is a new one, nothing was sent again, the mirrors are empty: make everything anew. An error: nothing has changed, try again
- * in a moment. */
+ * in a moment; but where libaoi_refused_code() is LIBAOI_UNAUTHENTICATED no trying helps: the token or the resume token is not valid (any more). Close, and connect anew. */
 int libaoi_resume(struct libaoi *c, int timeout_ms);
 /* Sends what is queued, then Bye, and waits until the daemon has closed; still to be closed here. */
 int libaoi_bye(struct libaoi *c, int timeout_ms);

@@ -303,6 +303,7 @@ void libaoi_open_player_with(struct libaoi *c, uint64_t space, uint64_t player, 
         .max_enter_per_flush = s->max_enter_per_flush,
         .presence_only = s->presence_only,
         .take_over = s->take_over,
+        .keep = s->keep_settings,
     };
 }
 

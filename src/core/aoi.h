@@ -272,6 +272,7 @@ struct aoi_player_settings {
     uint32_t max_enter_per_flush;
     bool presence_only; /* no updates of position and extra; switching it off makes the next delta full */
     bool take_over;     /* of another's player, as ADOPT takes entities; its next delta is full */
+    bool keep;          /* the settings of a player that is there */
 };
 /* Opens a player or replaces the settings of one's own. AOI_EINVAL, AOI_ELIMIT. */
 int aoi_player_open(struct aoi_space *space, aoi_owner owner, uint64_t player, const struct aoi_player_settings *settings);
@@ -381,7 +382,8 @@ struct aoi_why {
     double away;          /* box: the largest distance along an axis; cells: by how many cells they differ at most; sphere: distance */
     uint32_t cell_range;  /* of cells */
     uint32_t dims;        /* axes of the viewport's box: */
-    float box[2][3];      /* its least and its largest corner; by_viewport */
+    float box[2][3];      /* its least and its largest corner, where there is one */
+    bool viewport_alone;  /* there is one, and no unit that sees anything */
     uint32_t layers, mask;
     uint32_t rank, max_view; /* rank from 1 among what it sees; 0: no limit in force */
     uint32_t stay_left_ms;   /* of min_stay_ms */

@@ -232,11 +232,13 @@ int aoi_player_open(struct aoi_space *space, aoi_owner owner, uint64_t player, c
     int err = find_or_room(space, owner, player, &i);
     if (err == AOI_EOWNER && settings->take_over) err = take_over(space, owner, i);
     if (err != AOI_OK) return err;
+    bool there = i != AOI__NONE;
     i = known_or_new(space, owner, player, i);
     struct aoi__player *p = &space->players.at[i];
+    if (settings->take_over) p->released_to = AOI__NONE;
+    if (there && settings->keep) return AOI_OK;
     p->plain = false;
     struct aoi_player_settings old = p->set;
-    if (settings->take_over) p->released_to = AOI__NONE;
     p->set = *settings;
     p->set.leave_margin = aoi__clean(settings->leave_margin);
     if (p->set.mask == 0) p->set.mask = UINT32_MAX;

@@ -24,13 +24,21 @@ static void explain_eye(const struct aoi_space *space, const struct aoi__watch *
     if (why->by_viewport) {
         why->unit = 0;
         why->radius = 0;
-        memcpy(why->box[0], w->base_lo, sizeof why->box[0]);
-        memcpy(why->box[1], w->base_hi, sizeof why->box[1]);
         return;
     }
     why->unit = space->hot[w->slot].id;
     why->radius = space->cold[w->slot].radius;
     why->away = away_by_shape(space, pos, space->hot[w->slot].pos);
+}
+
+static void explain_viewport(const struct aoi_space *space, const struct aoi__player *p, struct aoi_why *why)
+{
+    if (p->viewport == AOI__NONE) return;
+    const struct aoi__watch *w = &space->watches.at[p->viewport];
+    memcpy(why->box[0], w->base_lo, sizeof why->box[0]);
+    memcpy(why->box[1], w->base_hi, sizeof why->box[1]);
+    why->viewport_alone = true;
+    for (uint32_t i = 0; i < p->units.n; i++) why->viewport_alone &= !space->watches.at[p->units.at[i].watch].active;
 }
 
 /* The unit that sees the entity by the base rule, or else keeps it; or else the nearest one. Sets the numbers that go with it. */
@@ -39,7 +47,7 @@ static void explain_reach(const struct aoi__look *k, uint32_t slot, struct aoi_w
     const struct aoi_space *space = k->space;
     const struct aoi__player *p = k->p;
     const float *pos = space->hot[slot].pos;
-    int best = 0; /* 4: base, 3: keep, 2: merely the nearest unit, 1: the viewport, where no unit sees, 0: one that is blind */
+    int best = 0; /* 4: base, 3: keep, 2: merely the nearest unit, 1: the viewport, where there is no unit */
     *base = *keep = false;
     for (uint32_t i = 0; i <= p->units.n; i++) {
         uint32_t watch = i < p->units.n ? p->units.at[i].watch : p->viewport;
@@ -49,7 +57,7 @@ static void explain_reach(const struct aoi__look *k, uint32_t slot, struct aoi_w
         aoi__sight_init(&sight, space, w, k->margin);
         bool other = w->active && w->slot != slot;
         bool in = other && aoi__sight_base(&sight, pos, why->appeal), stays = other && aoi__sight_keep(&sight, pos, why->appeal);
-        int grade = in ? 4 : stays ? 3 : w->slot == AOI__NONE ? 1 : w->active ? 2 : 0;
+        int grade = in ? 4 : stays ? 3 : w->slot != AOI__NONE ? 2 : 1;
         double distance2 = w->slot == AOI__NONE ? aoi__viewport_distance2(space, w, pos) : aoi__distance2(pos, space->hot[w->slot].pos, space->dims);
         double distance = sqrt(distance2);
         *base |= in;
@@ -140,6 +148,7 @@ int aoi_query_why(struct aoi_space *space, uint64_t player, uint64_t entity, uin
                             .period = p->set.presence_only ? 0 : aoi__look_period(&k, slot)};
     why->stay_left_ms = k.staying && place < p->since.n ? aoi__look_stay_left_ms(&k, p->since.at[place]) : 0;
     explain_reach(&k, slot, why, &base, &keep);
+    explain_viewport(space, p, why);
     why->own_unit = is_own_unit(&k, slot, false);
     why->rule = rule_of(&k, slot, why, base, keep);
     why->seen = space->mark[slot] == AOI__SEEN(space);

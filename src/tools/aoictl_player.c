@@ -76,6 +76,8 @@ bool aoictl_is_player_setting(const struct aoictl *ctl, const char *word, struct
         *good = aoictl_parse_flag(ctl, "presence_only", v, &s->presence_only);
     else if ((v = aoictl_option(word, "take_over")))
         *good = aoictl_parse_flag(ctl, "take_over", v, &s->take_over);
+    else if ((v = aoictl_option(word, "keep_settings")))
+        *good = aoictl_parse_flag(ctl, "keep_settings", v, &s->keep_settings);
     else
         return false;
     return true;
@@ -99,7 +101,7 @@ static bool look_through(struct aoictl *ctl, uint64_t space, uint64_t player, co
     }
     aoictl_bad_usage(ctl,
                      "unknown setting \"%s\" of a player; they are unit, self, box, mask, max_view, leave_margin, max_enter_per_flush, "
-                     "presence_only, take_over",
+                     "presence_only, take_over, keep_settings",
                      word);
     return false;
 }

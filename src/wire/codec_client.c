@@ -114,7 +114,8 @@ static void player_command_in(const Aoi__V1__Command *in, struct codec_command *
                                                                    .leave_margin = in->open_player->leave_margin,
                                                                    .max_enter_per_flush = in->open_player->max_enter_per_flush,
                                                                    .presence_only = in->open_player->presence_only != 0,
-                                                                   .take_over = in->open_player->take_over != 0};
+                                                                   .take_over = in->open_player->take_over != 0,
+                                                                   .keep = in->open_player->keep_settings != 0};
         break;
     case CODEC_CLOSE_PLAYER: out->u.close_player.player = in->close_player->player; break;
     case CODEC_SUBSCRIBE:
@@ -414,7 +415,7 @@ static void player_command_out(const struct codec_command *in, struct command_ou
     case CODEC_OPEN_PLAYER:
         PUT(open_player, OpenPlayer, .player = in->u.open_player.player, .mask = set->mask, .max_view = set->max_view,
             .leave_margin = set->leave_margin, .max_enter_per_flush = set->max_enter_per_flush, .presence_only = set->presence_only,
-            .take_over = set->take_over);
+            .take_over = set->take_over, .keep_settings = set->keep);
         break;
     case CODEC_CLOSE_PLAYER: PUT(close_player, ClosePlayer, .player = in->u.close_player.player); break;
     case CODEC_SUBSCRIBE:

@@ -32,7 +32,7 @@ const char *codec__settings_in(const Aoi__V1__SpaceSettings *in, struct aoi_sett
 void codec__settings_out(const struct aoi_settings *in, struct codec__settings *out);
 
 /* What a person would say: codec_why.c. */
-#define CODEC__WHY_TEXT 400
+#define CODEC__WHY_TEXT 480
 void codec__why_text(const struct codec_result *result, char text[CODEC__WHY_TEXT]);
 
 /* The kind CODEC_DELTAS of codec_decode_server() and codec_encode_server(). */

@@ -54,8 +54,13 @@ static void say_eye(struct sentence *s, const struct aoi_why *w)
 
 static void say_far(struct sentence *s, const struct aoi_why *w)
 {
-    say(s, w->by_viewport ? "not seen: outside " : "not seen: out of every range, the nearest is ");
-    say_eye(s, w);
+    if (w->by_viewport || w->viewport_alone) {
+        say(s, "not seen: outside ");
+        say_viewport(s, w);
+    } else {
+        say(s, "not seen: out of every range, the nearest is ");
+        say_eye(s, w);
+    }
     if (w->told && w->margin != 0) say(s, ", beyond the leave_margin of %.7g too", (double)w->margin);
 }
 

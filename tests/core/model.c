@@ -601,13 +601,16 @@ int model_player_settings(struct model *m, struct model_space *s, aoi_owner owne
     if (takes && faults == 0) expect_loss(m, p->owner, true, player);
     int rc = model_judge(m, "open", player, aoi_player_open(model_core_space(m, s), owner, player, settings), faults, 0);
     if (rc != AOI_OK) return rc;
+    bool keeps = p != NULL && settings->keep;
     p = open_player(s, owner, player);
-    p->full_due |= takes || (p->set.presence_only && !settings->presence_only);
+    p->owner = owner;
+    if (settings->take_over) p->released = false; /* taken, or taken back */
+    p->full_due |= takes;
+    if (keeps) return rc;
+    p->full_due |= p->set.presence_only && !settings->presence_only;
     p->set = *settings;
     p->set.leave_margin = clean(settings->leave_margin);
     p->mask = settings->mask == 0 ? UINT32_MAX : settings->mask;
-    if (settings->take_over) p->released = false; /* taken, or taken back */
-    p->owner = owner;
     return rc;
 }
 

@@ -405,6 +405,23 @@ CASE(a_player_passes_from_one_gateway_to_another_with_one_full_delta)
     assert_null(model_player(r->s, P));
 }
 
+CASE(a_player_that_changes_hands_keeps_its_settings_where_that_is_said_and_else_gets_new_ones)
+{
+    rig_open(r, P, (struct aoi_player_settings){.mask = 2, .presence_only = true});
+    watch(r);
+    rig_add(r, M, 9, 0, 0); /* of layers 1: hidden */
+    assert_string_equal(rig_tells(r, P), "");
+    assert_int_equal(model_player_release(&r->m, r->s, 1, P, 2), AOI_OK);
+    assert_int_equal(model_player_settings(&r->m, r->s, 2, P, &(struct aoi_player_settings){.take_over = true, .keep = true, .mask = 1}), AOI_OK);
+    rig_move(r, M, 8, 0);
+    assert_string_equal(rig_tells(r, P), "full");
+    assert_int_equal(model_player_settings(&r->m, r->s, 2, P, &(struct aoi_player_settings){.keep = true}), AOI_OK);
+    assert_string_equal(rig_tells(r, P), "");
+    assert_int_equal(model_player_release(&r->m, r->s, 2, P, 3), AOI_OK);
+    assert_int_equal(model_player_settings(&r->m, r->s, 3, P, &(struct aoi_player_settings){.take_over = true}), AOI_OK);
+    assert_string_equal(rig_tells(r, P), "full E21(8,0)");
+}
+
 CASE(take_over_of_an_unknown_player_opens_it_and_of_ones_own_replaces_settings)
 {
     struct aoi_player_settings take = {.take_over = true, .mask = 2};
@@ -436,6 +453,7 @@ int main(void)
         cmocka_unit_test(an_entity_handed_from_one_server_to_another_does_not_leave_any_view),
         cmocka_unit_test(what_is_released_to_one_is_not_anybodys_and_ends_with_its_owner_until_it_is_taken),
         cmocka_unit_test(a_player_passes_from_one_gateway_to_another_with_one_full_delta),
+        cmocka_unit_test(a_player_that_changes_hands_keeps_its_settings_where_that_is_said_and_else_gets_new_ones),
         cmocka_unit_test(take_over_of_an_unknown_player_opens_it_and_of_ones_own_replaces_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

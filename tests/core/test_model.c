@@ -356,7 +356,8 @@ static void do_viewport(struct run *r, struct model_space *s)
 
 static struct aoi_player_settings player_settings(struct run *r)
 {
-    struct aoi_player_settings set = {.mask = percent(r, 50) ? 0 : layers(r), .presence_only = percent(r, 20), .take_over = percent(r, 30)};
+    struct aoi_player_settings set = {
+        .mask = percent(r, 50) ? 0 : layers(r), .presence_only = percent(r, 20), .take_over = percent(r, 30), .keep = percent(r, 20)};
     if (percent(r, 25)) set.max_view = percent(r, 3) ? AOI_MAX_VIEW + 1 : 1 + below(r, 12);
     if (percent(r, 20)) set.max_enter_per_flush = 1 + below(r, 5);
     if (percent(r, 25)) set.leave_margin = percent(r, 3) ? -1 : margin(r);

@@ -240,13 +240,14 @@ class World:
             return pb.CODE_UNKNOWN_PLAYER
         return 0 if p.owner == owner else pb.CODE_NOT_OWNER
 
-    def open_player(self, owner, player, mask=0, max_view=0, leave_margin=0.0, max_enter_per_flush=0, presence_only=False, take_over=False):
+    def open_player(self, owner, player, mask=0, max_view=0, leave_margin=0.0, max_enter_per_flush=0, presence_only=False, take_over=False,
+                    keep_settings=False):
         p = self.players.get(player)
         if p and p.owner != owner and take_over and p.released in (0, owner):
             self.lost.append((p.owner, True, player))
             p.owner, p.released, p.full = owner, None, True
         code = self._player(owner, player, True)
-        if not code:
+        if not code and not (p and keep_settings):
             p = self.players[player]
             p.full = p.full or (p.presence_only and not presence_only)
             p.mask, p.max_view, p.margin, p.max_enter = mask or ALL, max_view, canonical(leave_margin), max_enter_per_flush

@@ -121,6 +121,22 @@ CASE(what_is_released_and_not_taken_ends_with_its_session)
     expect_told(second, SPACE, player, "");
 }
 
+CASE(a_gateway_that_takes_a_player_over_may_leave_its_settings)
+{
+    const uint64_t player = P;
+    libaoi_open_player_with(eye->c, SPACE, P, &(struct libaoi_player){.mask = 2});
+    add(first, SPACE, 8, 2, 0, 0); /* of layers 1: hidden */
+    libaoi_release_players(eye->c, SPACE, 1, &player, 0);
+    client_ok(first);
+    client_ok(eye);
+    libaoi_open_player_with(second->c, SPACE, P, &(struct libaoi_player){.take_over = true, .keep_settings = true});
+    flush(second, SPACE, second);
+    expect_told(second, SPACE, P, "F");
+    libaoi_open_player_with(second->c, SPACE, P, &(struct libaoi_player){0});
+    flush(second, SPACE, second);
+    expect_told(second, SPACE, P, "E7 E8");
+}
+
 CASE(a_player_passes_to_another_gateway_with_one_full_delta)
 {
     const uint64_t player = P;
@@ -189,6 +205,7 @@ int main(void)
         cmocka_unit_test(what_was_told_stays_told_also_in_the_margin),
         cmocka_unit_test(a_release_to_one_session_is_not_for_others),
         cmocka_unit_test(what_is_released_and_not_taken_ends_with_its_session),
+        cmocka_unit_test(a_gateway_that_takes_a_player_over_may_leave_its_settings),
         cmocka_unit_test(a_player_passes_to_another_gateway_with_one_full_delta),
         cmocka_unit_test(the_new_owner_is_told_who_observes_what_it_adopted),
     };

@@ -100,7 +100,7 @@ class Rules(Run):
         id = self.rng.choice(released if released and self.rng.random() < 0.8 else self.players)
         if id not in self.world.players or self.world.players[id].owner == self.me:
             return self.player_settings()
-        settings = self.player_fields()
+        settings = self.player_fields() | dict(keep_settings=self.rng.random() < 0.5)
         return aoi.open_player(id, take_over=True, **settings), [(self.world.open_player(self.me, id, take_over=True, **settings), id)]
 
     def player_fields(self):

@@ -116,7 +116,7 @@ static const struct {
     {"is off the map",
      "",
      "add 1 7 100,0 \nset 1 42 radius=0 \nplayer 1 1000 box=-10,-10,10,10",
-     {"not seen: outside the viewport -10,-10 to 10,10\n", "rule        FAR", "distance    100 from its centre"}},
+     {"not seen: outside the viewport -10,-10 to 10,10\n", "rule        FAR"}},
     {"is oneself, hidden", "", "player 1 1000 self=7 \noverride 1 1000 7 hide", {"UNKNOWN_ENTITY"}},
     {"is one's own hero, even hidden",
      "",

@@ -133,7 +133,7 @@ static const char text[] = "................................................"; /
 static struct aoi_player_settings player_settings(struct worlds *w)
 {
     uint32_t b = fuzz_byte(&w->in);
-    struct aoi_player_settings set = {.presence_only = b & 1, .take_over = b & 2};
+    struct aoi_player_settings set = {.presence_only = b & 1, .take_over = b & 2, .keep = b & 64};
     if (b & 4) set.mask = layers(w);
     if (b & 8) set.max_view = fuzz_below(&w->in, 9);
     if (b & 16) set.leave_margin = length(w);

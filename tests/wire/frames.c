@@ -190,7 +190,8 @@ static void any_player_command(struct random *r, struct codec_command *c)
                                                                  .leave_margin = any_float(r),
                                                                  .max_enter_per_flush = any_u32(r),
                                                                  .presence_only = any_bool(r),
-                                                                 .take_over = any_bool(r)};
+                                                                 .take_over = any_bool(r),
+                                                                 .keep = any_bool(r)};
         break;
     case CODEC_CLOSE_PLAYER:
     case CODEC_CLEAR_VIEWPORT: c->u.close_player.player = any_u64(r); break;

@@ -125,6 +125,7 @@ static void player_commands_equal(const struct codec_command *a, const struct co
         EQUAL(u.open_player.settings.max_enter_per_flush);
         EQUAL(u.open_player.settings.presence_only);
         EQUAL(u.open_player.settings.take_over);
+        EQUAL(u.open_player.settings.keep);
         break;
     case CODEC_CLOSE_PLAYER:
     case CODEC_CLEAR_VIEWPORT: EQUAL(u.close_player.player); break;
