@@ -1,4 +1,5 @@
 /* test_resume.c: game servers that die, fall silent or come back, as cases on both indexes. */
+#include "client/libaoi_impl.h"
 #include "stage.h"
 
 #include <signal.h>
@@ -176,6 +177,21 @@ CASE(what_was_sent_while_there_was_no_connection_goes_out_with_the_resume)
     assert_false(rig_logged(&rig, "lease_end"));
 }
 
+CASE(a_resume_that_is_refused_for_ever_says_so)
+{
+    struct libaoi *c = connect_resuming(30000);
+    shutdown(libaoi_fd(c), SHUT_RDWR);
+    for (int status = 0; status >= 0;) status = libaoi_poll(c, TIMEOUT_MS);
+    c->resume_token[0] ^= 1;
+    for (int i = 0; i < 3; i++) {
+        assert_true(libaoi_resume(c, TIMEOUT_MS) < 0);
+        assert_int_equal(libaoi_refused_code(c), LIBAOI_UNAUTHENTICATED);
+    }
+    c->resume_token[0] ^= 1;
+    assert_int_equal(libaoi_resume(c, TIMEOUT_MS), 1);
+    libaoi_close(c);
+}
+
 CASE(a_resume_without_the_option_is_an_error_and_changes_nothing)
 {
     struct libaoi *c = connect_or_fail(&(struct libaoi_options){.address = rig.daemon.address, .timeout_ms = TIMEOUT_MS});
@@ -191,6 +207,7 @@ int main(void)
         cmocka_unit_test(a_connection_that_is_lost_and_resumed_gets_one_full_delta),
         cmocka_unit_test(a_session_whose_lease_is_over_is_told_that_it_is_a_new_one),
         cmocka_unit_test(what_was_sent_while_there_was_no_connection_goes_out_with_the_resume),
+        cmocka_unit_test(a_resume_that_is_refused_for_ever_says_so),
         cmocka_unit_test(a_resume_without_the_option_is_an_error_and_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
