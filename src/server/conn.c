@@ -48,6 +48,7 @@ struct conn {
     bool ended;                /* what the session owned is removed */
     bool heard;                /* something came */
     bool peer_closed;          /* end of file was read */
+    bool said_last;            /* the peer said over TLS that nothing more comes; what came before that, and waits, is still applied */
     bool shut;                 /* nothing will be written any more */
     bool dropped;              /* the handle closes: nothing may be done any more */
     /* of server->clock_ms, but for closing_ms */
@@ -134,6 +135,7 @@ static void set_input(struct conn *conn, enum input input)
     conn->input_ms += stood_ms;
     if (conn->frame_ms != 0) conn->frame_ms += stood_ms;
     if (!conn->peer_closed && uv_read_start(&conn->stream.stream, on_alloc, on_read) != 0) session_close(&server->sessions, &conn->session, CLOSE_IO);
+    if (conn->said_last) session_close(&server->sessions, &conn->session, CLOSE_EOF);
 }
 
 static size_t frame_limit(const struct conn *conn)
@@ -290,7 +292,9 @@ static void take_sealed(struct conn *conn, const char *data, size_t len, bool mo
     }
     if (n == TLS_FAILED && conn->session.state != SESSION_CLOSING)
         log_info("tls", "peer=%s error=%s", conn->session.peer, log_quote(tls_why(conn->tls), why, sizeof why));
-    if (n < 0) session_close(&server->sessions, &conn->session, n == TLS_END ? CLOSE_EOF : CLOSE_TLS);
+    conn->said_last = n == TLS_END;
+    if (n == TLS_FAILED || (conn->said_last && conn->input == INPUT_READING))
+        session_close(&server->sessions, &conn->session, n == TLS_END ? CLOSE_EOF : CLOSE_TLS);
     session_touch(&server->sessions, &conn->session); /* there may be something to seal */
 }
 

@@ -1,4 +1,5 @@
 """test_doors.py: who may come in: tokens and roles, the Unix socket, TLS."""
+import contextlib
 import os
 import re
 import socket
@@ -285,8 +286,8 @@ def a_plain_client_of_a_tls_port_is_told_so():
         assert "reason=tls" in d.log()
 
 
-def handshake(context, sock, piece):
-    """Shakes hands and says Hello over sock, so many bytes at a time. Returns whether Welcome came."""
+def handshake(context, sock, piece, last=b""):
+    """Shakes hands and says Hello over sock, so many bytes at a time. Returns whether Welcome came; whereupon these are its last words, if there are any."""
     from_peer, to_peer = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = context.wrap_bio(from_peer, to_peer, server_hostname="127.0.0.1")
     inbox, said = bytearray(), False
@@ -299,6 +300,11 @@ def handshake(context, sock, piece):
             inbox += tls.read(4096)
             body = aoi.take_frame(inbox)
             if body:
+                if last:
+                    tls.write(last)
+                    with contextlib.suppress(ssl.SSLWantReadError):
+                        tls.unwrap()
+                    sock.sendall(to_peer.read())
                 return pb.ServerFrame.FromString(body).WhichOneof("kind") == "welcome"
         except ssl.SSLWantReadError:
             data = to_peer.read()
@@ -361,6 +367,21 @@ def over_max_connections_tls_is_told_why_too():
         for c in held:
             c.ping()
             c.close()
+
+
+@test
+def what_came_whole_before_the_last_word_of_a_tls_peer_is_applied_though_it_had_to_wait():
+    with Certificates() as f, Daemon(**f.options) as d, Connection(d.port, tls=f.context()) as other:
+        other.ok(S, aoi.create_space(flush_ms=0), *[aoi.add(i, i % 20, i // 20, radius=100) for i in range(1, 301)],
+                 *[aoi.subscribe(i, i) for i in range(1, 301)], aoi.flush())
+        other.ok(S + 1, aoi.create_space(flush_ms=0))
+        long = [command for i in range(200) for command in (aoi.upsert(900, i, 1), aoi.flush())]  # pauses: what follows waits for it
+        frames = (aoi.encode(2, batch=pb.Batch(space=S, commands=long)) +
+                  aoi.encode(3, batch=pb.Batch(space=S + 2, commands=[aoi.create_space(flush_ms=0, persistent=True)])))
+        with socket.create_connection(("127.0.0.1", d.port)) as sock:
+            assert handshake(f.context(), sock, 1 << 20, last=frames)
+            eventually(lambda: "reason=eof" in d.log(), "it is over")
+        assert other.batch(S + 2, aoi.destroy_space()).errors_total == 0
 
 
 @test
