@@ -462,6 +462,7 @@ bool dispatch_batch(struct dispatch *dispatch, struct session *session, const st
     arena_init(&open->arena, dispatch->arena.cap);
     swap_memory(open);
     count_open(dispatch, dispatch->open_bytes + arena_held(&open->arena));
+    dispatch->heavy_bytes += dispatch_weight(open->arena.used);
     *array_add(&dispatch->open) = open;
     session->batch = open;
     return false;
@@ -486,6 +487,7 @@ bool dispatch_go_on(struct dispatch *dispatch, struct batch *batch)
     if (batch->space != NULL) flusher_release(dispatch->flusher, batch->space);
     dispatch->flusher->ended++; /* who waits for the space looks again */
     count_open(dispatch, dispatch->open_bytes - arena_held(&batch->arena));
+    dispatch->heavy_bytes -= dispatch_weight(batch->arena.used);
     arena_clear(&batch->arena);
     array_clear(&batch->errors);
     free(batch);

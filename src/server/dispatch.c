@@ -14,6 +14,7 @@
 /* What batches that pause may stand in together, or one alone that takes more; a frame that takes so little is not counted among them. */
 #define OPEN_BYTES ((uint64_t)64 * 1024 * 1024)
 #define OPEN_LITTLE ((size_t)256 * 1024)
+#define CLAIM_NS ((uint64_t)1000 * 1000 * 1000) /* whoever has not tried for so long does not keep others waiting any more */
 #define DEFAULT_LEASE_MS 10000
 
 /* false: not now. */
@@ -279,10 +280,21 @@ static uint64_t run(struct dispatch *dispatch, struct session *session, const st
     return 0;
 }
 
-/* Whether a frame that unpacks to so much may begin: if it is to pause, it keeps that. */
-static bool may_open(const struct dispatch *dispatch, size_t unpacks)
+uint64_t dispatch_weight(size_t unpacks)
 {
-    return unpacks <= OPEN_LITTLE || dispatch->open_bytes == 0 || (dispatch->open_bytes + unpacks <= OPEN_BYTES && !budget_full(dispatch->budget));
+    return unpacks > OPEN_LITTLE ? unpacks : 0;
+}
+
+/* Whether a frame that unpacks to so much may begin: if it is to pause, it keeps that. Who waits first begins first, or small ones would pass a large one for ever. */
+static bool may_open(struct dispatch *dispatch, const struct session *session, size_t unpacks)
+{
+    if (dispatch_weight(unpacks) == 0) return true;
+    uint64_t now_ns = uv_hrtime();
+    if (dispatch->claim != NULL && dispatch->claim != session && now_ns < dispatch->claimed_ns + CLAIM_NS) return false;
+    bool opens = dispatch->heavy_bytes == 0 || (dispatch->heavy_bytes + unpacks <= OPEN_BYTES && !budget_full(dispatch->budget));
+    dispatch->claim = opens ? NULL : session;
+    dispatch->claimed_ns = now_ns;
+    return opens;
 }
 
 uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, const void *bytes, size_t len)
@@ -297,14 +309,14 @@ uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, cons
         dispatch->metrics->frames_in++;
         return 0;
     }
-    if (!may_open(dispatch, session->unpacks)) return DISPATCH_AGAIN; /* it is not unpacked only to find that out */
+    if (!may_open(dispatch, session, session->unpacks)) return DISPATCH_AGAIN; /* it is not unpacked only to find that out */
     session->unpacks = 0;
     arena_reset(&dispatch->arena);
     bool decoded = codec_decode_client(bytes, len, &dispatch->arena, &frame) == CODEC_OK;
     bool unheard = decoded && is_unheard(session, &frame);
     uint64_t wait = decoded && !first && !unheard ? waits_for(dispatch, &frame) : 0;
     if (wait != 0) return wait;
-    if (decoded && frame.kind == CODEC_BATCH && !may_open(dispatch, dispatch->arena.used)) {
+    if (decoded && frame.kind == CODEC_BATCH && !may_open(dispatch, session, dispatch->arena.used)) {
         session->unpacks = dispatch->arena.used;
         arena_reset(&dispatch->arena);
         return DISPATCH_AGAIN;

@@ -33,6 +33,9 @@ struct dispatch {
 
     ARRAY(struct batch *) open;  /* batches that took too long for one turn */
     uint64_t open_bytes;         /* what they stand in */
+    uint64_t heavy_bytes;        /* what those of them unpack to that are heavy: dispatch_weight() */
+    const struct session *claim; /* whose heavy frame has waited longest for others to end; NULL: none does. Only compared: it may be gone */
+    uint64_t claimed_ns;         /* when it tried last */
     ARRAY(struct ending) ending; /* whose sessions have ended, and who own so much that it is not removed yet */
     uint64_t told_s, told;       /* in that second, by uv_hrtime(), so many spaces that were made or ended: see dispatch_told() */
     uint64_t pause_ns;           /* when the batch that runs is to pause, by uv_hrtime(); 0: never. Set before each frame */
@@ -75,6 +78,8 @@ bool dispatch_go_on(struct dispatch *dispatch, struct batch *batch);
 bool dispatch_batch_holds(const struct dispatch *dispatch, uint64_t space);
 /* queries.c: the Result, or the Error. */
 void dispatch_query(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame);
+/* What a frame that unpacks to so much counts for among those that keep much while they pause: little ones nothing. */
+uint64_t dispatch_weight(size_t unpacks);
 /* The sentence that goes with a code where there is nothing more to say. */
 const char *dispatch_text(int code);
 

@@ -293,6 +293,35 @@ static void what_would_keep_much_memory_waits_for_another_that_does(void **state
     rig_expect_ack(rig, b, 5, second.u.batch.command_n);
 }
 
+static void what_keeps_much_memory_waits_neither_for_little_ones_nor_behind_those_who_came_later(void **state)
+{
+    struct rig *rig = *state;
+    struct session *a, *b, *c = &rig->session[2];
+    struct codec_command commands[N];
+    start(rig, &a, &b);
+    rig_hello(rig, c);
+    const struct codec_client_frame little = paused_batch(rig, a, 1, commands);
+    const struct codec_client_frame first = batch_that_unpacks_to_much(77, 5), second = batch_that_unpacks_to_much(78, 5),
+                                    third = batch_that_unpacks_to_much(79, 6);
+    assert_true(rig_try_frame(rig, b, &first) == DISPATCH_AGAIN);
+    assert_non_null(b->batch);
+    assert_true(rig_try_frame(rig, c, &second) == DISPATCH_AGAIN);
+    assert_null(c->batch);
+    rig->dispatch.pause_ns = 0;
+    bring(rig, b, &first);
+    hurry(rig);
+    assert_true(rig_try_frame(rig, b, &third) == DISPATCH_AGAIN);
+    assert_null(b->batch); /* it is c's turn */
+    assert_true(rig_try_frame(rig, c, &second) == DISPATCH_AGAIN);
+    assert_non_null(c->batch);
+    dispatch_finish(&rig->dispatch);
+    assert_int_equal(rig->dispatch.heavy_bytes, 0);
+    bring(rig, a, &little);
+    bring(rig, c, &second);
+    rig->dispatch.pause_ns = 0;
+    bring(rig, b, &third);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
 
 int main(void)
@@ -308,6 +337,7 @@ int main(void)
         TEST(what_cannot_wait_finishes_it_and_its_frame_is_then_used),
         TEST(the_space_may_end_in_the_middle),
         TEST(what_would_keep_much_memory_waits_for_another_that_does),
+        TEST(what_keeps_much_memory_waits_neither_for_little_ones_nor_behind_those_who_came_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
