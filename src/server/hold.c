@@ -80,11 +80,18 @@ int hold_take(struct hold *hold, const struct config *config, char *err)
     return -1;
 }
 
+/* Somebody may have removed it, and another daemon have made its own since. */
+static bool is_ours(const struct hold *hold, const char *name)
+{
+    struct stat ours, there;
+    return fstat(hold->fd, &ours) == 0 && lstat(name, &there) == 0 && ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
 void hold_release(struct hold *hold)
 {
     char name[CONFIG_PATH_MAX + sizeof LOCK_SUFFIX];
     if (hold->fd < 0) return;
-    unlink(lock_name(hold->path, name));
+    if (is_ours(hold, lock_name(hold->path, name))) unlink(name);
     close(hold->fd);
     hold->fd = -1;
 }

@@ -377,6 +377,17 @@ def a_file_is_one_daemon_s_until_it_ends_however_that_be():
 
 
 @test
+def who_lost_its_lock_file_does_not_take_that_of_another_along():
+    with Folder() as folder:
+        path = os.path.join(folder.dir.name, "snapshot")
+        with Daemon(snapshot=path) as first:
+            os.unlink(path + ".lock")
+            with Daemon(snapshot=path):
+                first.stop()
+                assert "another aoid has this file" in refused_start("--set", "snapshot=%s" % path)
+
+
+@test
 def a_start_that_fails_leaves_the_last_recording_where_it_is():
     with Folder() as folder, Daemon() as other:
         path = os.path.join(folder.dir.name, "recording")
