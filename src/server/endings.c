@@ -41,7 +41,9 @@ void dispatch_end(struct dispatch *dispatch, struct standing *standing)
     dispatch_finish(dispatch);
     struct ending ending = {.session = standing->id};
     ending.owner = sessions_part(dispatch->sessions, standing);
-    if (!shed(dispatch, &ending, uv_hrtime() + SLICE_NS)) *array_add(&dispatch->ending) = ending;
+    /* in a recording it stands at one place: owners' numbers, and ids, are free behind it */
+    uint64_t until_ns = dispatch->sessions->record != NULL ? UINT64_MAX : uv_hrtime() + SLICE_NS;
+    if (!shed(dispatch, &ending, until_ns)) *array_add(&dispatch->ending) = ending;
 }
 
 bool dispatch_end_some(struct dispatch *dispatch)

@@ -99,6 +99,28 @@ def a_batch_that_takes_long_while_others_talk_is_replayed_as_well():
 
 
 @test
+def the_end_of_a_session_that_owns_much_is_replayed_as_well():
+    """Who comes next may get its number."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "recording")
+        with Daemon(record=path) as d:
+            others = [Connection(d.port, hello=False) for _ in range(8)]
+            with Connection(d.port) as c:
+                for space in range(1, 61):
+                    c.ok(space, aoi.create_space(flush_ms=0), *[aoi.add(i, 1, 1) for i in range(1, 2001)])
+                c.send(bye=pb.Bye())
+                for other in others:
+                    other.send(hello=pb.Hello(protocol_version=1))
+                for other in others:
+                    other.wait("welcome")
+                    other.ok(100, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0), aoi.flush(), aoi.destroy_space())
+            for other in others:
+                other.close()
+        status, counts, _, err = replayed(path)
+        assert status == 0 and counts["sessions"] == 9 and counts["frames"] == 60 + 1 + 8, (status, counts, err)
+
+
+@test
 def another_run_has_another_digest():
     rng = seeded("runs")
     with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
