@@ -108,6 +108,21 @@ def the_numbers_are_those_of_what_happened():
         eventually(lambda: scrape(port)['aoid_connections_closed_total{reason="eof"}'] == 1, "the close is counted")
 
 
+def listed(port, what):
+    """All pages of /spaces or /sessions."""
+    seen, path = [], "/" + what
+    while path:
+        page = json.loads(get(port, path)[2])
+        assert len(page[what]) <= 1000
+        seen += page[what]
+        path = page["next"]
+    return seen
+
+
+def sessions(port):
+    return listed(port, "sessions")
+
+
 @test
 def spaces_are_listed_as_json_in_pages():
     with monitored() as d, Connection(d.port) as c:
@@ -115,27 +130,11 @@ def spaces_are_listed_as_json_in_pages():
         for i in range(n):
             c.write(aoi.encode(batch=pb.Batch(space=i + 1, commands=[aoi.create_space(flush_ms=0), aoi.add(1, 0, 0)])))
         c.ping()
-        seen, path = [], "/spaces"
-        while path:
-            page = json.loads(get(port, path)[2])
-            assert len(page["spaces"]) <= 1000
-            seen += page["spaces"]
-            path = page["next"]
+        seen = listed(port, "spaces")
         assert [s["id"] for s in seen] == [str(i + 1) for i in range(n)]
         assert all(s["entities"] == 1 and s["index"] == "grid" for s in seen)
         m = scrape(port)
         assert m["aoid_spaces"] == n and sum(name.startswith("aoid_space_entities{") for name in m) == 1000
-
-
-def sessions(port):
-    """All pages of /sessions."""
-    seen, path = [], "/sessions"
-    while path:
-        page = json.loads(get(port, path)[2])
-        assert len(page["sessions"]) <= 1000
-        seen += page["sessions"]
-        path = page["next"]
-    return seen
 
 
 @test
