@@ -25,14 +25,14 @@ size_t __sanitizer_get_current_allocated_bytes(void); /* not every compiler has 
 #define LEAST_BYTES 65536
 
 #ifdef SANITIZED /* which has an allocator of its own, that keeps back what is freed, but knows what is not */
-static uint64_t resident(void)
+static uint64_t allocated(void)
 {
     return __sanitizer_get_current_allocated_bytes();
 }
 
-static uint64_t allocated(void)
+static uint64_t resident(void)
 {
-    return __sanitizer_get_current_allocated_bytes();
+    return allocated();
 }
 #else
 static uint64_t allocated(void)
@@ -132,7 +132,7 @@ bool budget_full(struct budget *budget)
 
 void budget_count(struct budget *budget, uint64_t *counted, uint64_t bytes)
 {
-    budget->buffers_bytes += bytes - *counted;
+    if (budget != NULL) budget->buffers_bytes += bytes - *counted;
     *counted = bytes;
 }
 

@@ -73,8 +73,20 @@ static bool is_admin(const struct batch *batch)
     return batch->session->token.role == ROLE_ADMIN;
 }
 
+struct held {
+    uint64_t entities, players;
+};
+
+static void add_held(void *ctx, aoi_owner owner, uint32_t entities, uint32_t players)
+{
+    struct held *held = ctx;
+    (void)owner;
+    held->entities += entities;
+    held->players += players;
+}
+
 /* One was made (had NULL) or destroyed, by whom, and what it had. */
-static void tell_space(const struct batch *batch, const struct aoi_stats *had)
+static void tell_space(const struct batch *batch, const struct held *had)
 {
     char client[SESSION_CLIENT_MAX * 4 + 3], held[80] = "";
     enum log_level level = dispatch_told(batch->dispatch);
@@ -105,8 +117,8 @@ static void destroy_space(struct batch *batch, const struct codec_command *comma
 {
     (void)command;
     struct dispatch *d = batch->dispatch;
-    struct aoi_stats had = {0};
-    if (batch->space != NULL) aoi_space_stats(batch->space, &had);
+    struct held had = {0};
+    if (batch->space != NULL) aoi_space_owned(batch->space, add_held, &had); /* whereas aoi_space_stats() walks over all cells */
     int status = aoi_space_destroy(d->world, batch->session->owner, is_admin(batch), batch->space_id);
     batch->space = aoi_space_find(d->world, batch->space_id);
     count(batch, batch->space_id, status);
@@ -433,15 +445,6 @@ static void swap_memory(struct batch *batch)
     batch->errors = errors;
 }
 
-/* What the open batches stand in is counted like a buffer. */
-static void count_open(struct dispatch *d, uint64_t bytes)
-{
-    if (d->budget != NULL)
-        budget_count(d->budget, &d->open_bytes, bytes);
-    else
-        d->open_bytes = bytes;
-}
-
 bool dispatch_batch(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
 {
     struct batch batch = {.dispatch = dispatch,
@@ -461,7 +464,7 @@ bool dispatch_batch(struct dispatch *dispatch, struct session *session, const st
     *open = batch;
     arena_init(&open->arena, dispatch->arena.cap);
     swap_memory(open);
-    count_open(dispatch, dispatch->open_bytes + arena_held(&open->arena));
+    budget_count(dispatch->budget, &dispatch->open_bytes, dispatch->open_bytes + arena_held(&open->arena));
     dispatch->heavy_bytes += dispatch_weight(open->arena.used);
     *array_add(&dispatch->open) = open;
     session->batch = open;
@@ -484,9 +487,9 @@ bool dispatch_go_on(struct dispatch *dispatch, struct batch *batch)
     session->batch_ended = true;
     for (uint32_t i = dispatch->open.n; i-- > 0;)
         if (dispatch->open.at[i] == batch) array_swap_remove(&dispatch->open, i);
-    if (batch->space != NULL) flusher_release(dispatch->flusher, batch->space);
+    if (batch->space != NULL) flusher_release(batch->space);
     dispatch->flusher->ended++; /* who waits for the space looks again */
-    count_open(dispatch, dispatch->open_bytes - arena_held(&batch->arena));
+    budget_count(dispatch->budget, &dispatch->open_bytes, dispatch->open_bytes - arena_held(&batch->arena));
     dispatch->heavy_bytes -= dispatch_weight(batch->arena.used);
     arena_clear(&batch->arena);
     array_clear(&batch->errors);

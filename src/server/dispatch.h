@@ -32,7 +32,7 @@ struct dispatch {
     bool draining;               /* commands are refused */
 
     ARRAY(struct batch *) open;  /* batches that took too long for one turn */
-    uint64_t open_bytes;         /* what they stand in */
+    uint64_t open_bytes;         /* what they stand in, counted like a buffer */
     uint64_t heavy_bytes;        /* what those of them unpack to that are heavy: dispatch_weight() */
     const struct session *claim; /* whose heavy frame has waited longest for others to end; NULL: none does. Only compared: it may be gone */
     uint64_t claimed_ns;         /* when it tried last */

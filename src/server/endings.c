@@ -19,7 +19,7 @@ static bool shed(struct dispatch *dispatch, const struct ending *ending, uint64_
     for (uint64_t left; aoi_owner_shed(dispatch->world, ending->owner, PIECE, &left);) {
         struct aoi_space *space = aoi_space_find(dispatch->world, left);
         if (space != NULL)
-            flusher_release(dispatch->flusher, space);
+            flusher_release(space);
         else if (left != 0)
             log_write(dispatch_told(dispatch), "space", "id=%llu ended_by=%llu why=\"the session that made it has ended\"", (unsigned long long)left,
                       (unsigned long long)ending->session);

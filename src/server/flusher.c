@@ -104,11 +104,11 @@ static bool serve(struct space_timer *timer, uint64_t until_ns)
     return !more;
 }
 
-static void begin_flush(struct space_timer *timer, enum phase phase, uint64_t tag)
+static void begin_flush(struct space_timer *timer, enum phase phase, uint64_t tag, bool final)
 {
     timer->phase = phase;
     timer->work_ns = 0;
-    timer->info = flush_info(timer->flusher, timer->space, tag, false);
+    timer->info = flush_info(timer->flusher, timer->space, tag, final);
     uint64_t began_ns = uv_hrtime();
     aoi_flush_begin(timer->space, &timer->info);
     timer->work_ns = uv_hrtime() - began_ns;
@@ -121,7 +121,7 @@ static void go_on(struct space_timer *timer, uint64_t until_ns)
         forget_due(timer);
         return;
     }
-    if (timer->phase == DUE) begin_flush(timer, OPEN, 0);
+    if (timer->phase == DUE) begin_flush(timer, OPEN, 0, false);
     if (serve(timer, until_ns))
         end_flush(timer);
     else
@@ -212,10 +212,9 @@ static uint64_t left_ms(const struct space_timer *timer, uint32_t flush_ms, uint
     return due_ns <= now_ns ? 0 : (due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
 }
 
-void flusher_release(struct flusher *flusher, struct aoi_space *space)
+void flusher_release(struct aoi_space *space)
 {
     struct space_timer *timer = aoi_space_user(space);
-    (void)flusher;
     if (timer == NULL || !timer->late) return;
     uv_timer_stop(&timer->handle);
     on_timer(&timer->handle);
@@ -290,13 +289,13 @@ void flusher_rearm(struct flusher *flusher, struct aoi_space *space)
 
 /* ------------------------------------------------------------------------------------------------------------- at once */
 
-bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t tag, uint64_t until_ns, bool *pending)
+static bool flush_on(struct flusher *flusher, struct aoi_space *space, uint64_t tag, bool final, uint64_t until_ns, bool *pending)
 {
     struct space_timer *timer = timer_of(flusher, space);
     finish(timer);
     if (timer->phase != COMMANDED) {
         disarm(timer);
-        begin_flush(timer, COMMANDED, tag);
+        begin_flush(timer, COMMANDED, tag, final);
     }
     if (!serve(timer, until_ns)) return false;
     aoi_flush_end(space, &timer->info);
@@ -307,21 +306,17 @@ bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t ta
     return true;
 }
 
-static void flush_last(struct flusher *flusher, struct aoi_space *space)
+bool flusher_flush(struct flusher *flusher, struct aoi_space *space, uint64_t tag, uint64_t until_ns, bool *pending)
 {
-    struct aoi_flush_info info = flush_info(flusher, space, 0, true);
-    uint64_t began_ns = uv_hrtime();
-    disarm(timer_of(flusher, space));
-    aoi_flush(space, &info);
-    count_flush(flusher, space, uv_hrtime() - began_ns);
-    if (info.pending) arm(flusher, space);
+    return flush_on(flusher, space, tag, false, until_ns, pending);
 }
 
 void flusher_flush_all(struct flusher *flusher)
 {
     uint64_t id = 0;
+    bool pending;
     flusher_finish(flusher);
     for (struct aoi_space *space; (space = aoi_space_next(flusher->world, id)) != NULL; id = aoi_space_id(space)) {
-        if (aoi_space_settings(space)->flush_ms > 0 && aoi_space_dirty(space)) flush_last(flusher, space);
+        if (aoi_space_settings(space)->flush_ms > 0 && aoi_space_dirty(space)) flush_on(flusher, space, 0, true, 0, &pending);
     }
 }

@@ -49,7 +49,7 @@ void flusher_finish(struct flusher *flusher);
 /* Input that came at this time may have changed the space: the latency of what is told next counts from there, if it does not count already. */
 void flusher_heard(struct flusher *flusher, struct aoi_space *space, uint64_t at_ns);
 /* Its timed flush has no longer to wait, if it had: somebody who held it has ended. */
-void flusher_release(struct flusher *flusher, struct aoi_space *space);
+void flusher_release(struct aoi_space *space);
 
 /* flush_ms of the space was changed: a flush that is due never comes later for that, and not at all where only the Flush command flushes. */
 void flusher_rearm(struct flusher *flusher, struct aoi_space *space);
