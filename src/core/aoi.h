@@ -140,6 +140,7 @@ struct aoi_delta {
     const uint64_t *leave_id;
     struct aoi_enters enters;
     struct aoi_updates updates;
+    bool placed;      /* the columns of updates stand where the sink's columns() said, and nowhere else */
     size_t payload_n; /* told entities whose payload changed */
     const uint64_t *payload_id;
     const void *const *payload;
@@ -159,6 +160,11 @@ struct aoi_delta {
 #define AOI_ENTER_BYTES 36
 #define AOI_UPDATE_BYTES 24
 
+/* Where update columns are to be written: addresses of any alignment, each with room for just as many as the delta has. z and extra count where the delta has them. */
+struct aoi_places {
+    void *id, *x, *y, *z, *extra;
+};
+
 /* Where deltas go. The functions must not call back into the core. */
 struct aoi_sink {
     void *ctx;
@@ -166,6 +172,10 @@ struct aoi_sink {
      * at least its leaves and updates, whatever the room; it stops taking enters and payload changes when they would pass it. NULL: no limit. */
     size_t (*room)(void *ctx, aoi_owner owner);
     void (*deliver)(void *ctx, const struct aoi_delta *delta);
+    /* Updates may be written to where they belong at once, say between the lengths of a frame, and need not be copied there. Called before deliver() with the whole delta, but
+     * for the columns of its updates: those that there are are not NULL, and not to be read. true: it is delivered next, with the columns at the places, and marked as placed.
+     * false: it is delivered as ever. Not called where there are no updates. NULL: likewise. */
+    bool (*columns)(void *ctx, const struct aoi_delta *delta, struct aoi_places *to);
     /* Entities of the owner that came to be observed or unobserved: in the view of a player that is not subscribed to them. Called at the end of a flush, at most
      * once an owner; false: not now (its connection is full), the differences are kept for the next flush. NULL: nobody wants to know. */
     bool (*observed)(void *ctx, aoi_owner owner, uint64_t space, const uint64_t *id, const bool *observed, size_t n);

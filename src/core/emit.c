@@ -388,6 +388,20 @@ static void fill_delta(const struct aoi__look *k, struct aoi_delta *d)
     d->message_len = s->message_len.at;
 }
 
+/* Where the sink wants its update columns, they are put. */
+static bool place(const struct aoi_sink *sink, const struct aoi_delta *d)
+{
+    const struct aoi_updates *u = &d->updates;
+    struct aoi_places to = {0};
+    if (sink->columns == NULL || u->n == 0 || !sink->columns(sink->ctx, d, &to)) return false;
+    memcpy(to.id, u->id, u->n * sizeof *u->id);
+    memcpy(to.x, u->x, u->n * sizeof *u->x);
+    memcpy(to.y, u->y, u->n * sizeof *u->y);
+    if (u->z != NULL) memcpy(to.z, u->z, u->n * sizeof *u->z);
+    if (u->extra != NULL) memcpy(to.extra, u->extra, u->n * sizeof *u->extra);
+    return true;
+}
+
 void aoi__deliver(struct aoi_space *space, struct aoi__player *p, struct aoi_delta *d)
 {
     const struct aoi_sink *sink = &space->world->sink;
@@ -404,6 +418,7 @@ void aoi__deliver(struct aoi_space *space, struct aoi__player *p, struct aoi_del
     p->lost = 0;
     space->stats.updates += rows->n;
     space->stats.deltas++;
+    d->placed = place(sink, d);
     if (sink->deliver != NULL) sink->deliver(sink->ctx, d);
 }
 

@@ -70,21 +70,28 @@ static void mirror_apply(struct crowd *c, const struct aoi_delta *d)
         for (size_t i = 0; i < 2 * (size_t)c->plan.entities; i++) mirror[i] = NAN;
     for (size_t i = 0; i < d->leave_n; i++) { mirror_put(c, mirror, d->leave_id[i], NAN, NAN, false); }
     for (size_t i = 0; i < d->enters.n; i++) mirror_put(c, mirror, d->enters.id[i], d->enters.x[i], d->enters.y[i], true);
-    for (size_t i = 0; i < d->updates.n; i++) mirror_put(c, mirror, d->updates.id[i], d->updates.x[i], d->updates.y[i], false);
+    size_t n = d->updates.n;
+    const uint64_t *id = (const void *)(c->buffer + c->used - 16 * n); /* where columns() had them put: just now */
+    const float *x = (const float *)(id + n), *y = x + n;
+    for (size_t i = 0; i < n; i++) mirror_put(c, mirror, id[i], x[i], y[i], false);
 }
 
-/* Copies the columns of the updates, as an encoder would. */
+/* The columns are wanted one after the other, as a frame has them. */
+static bool columns(void *ctx, const struct aoi_delta *d, struct aoi_places *to)
+{
+    struct crowd *c = ctx;
+    uint8_t *at = c->buffer + c->used;
+    size_t n = d->updates.n;
+    *to = (struct aoi_places){.id = at, .x = at + n * 8, .y = at + n * 12};
+    c->used += 16 * n;
+    return true;
+}
+
 static void deliver(void *ctx, const struct aoi_delta *d)
 {
     struct crowd *c = ctx;
     size_t n = d->updates.n;
-    uint8_t *to = c->buffer + c->used;
-    if (n > 0) {
-        memcpy(to, d->updates.id, n * sizeof(uint64_t));
-        memcpy(to + n * 8, d->updates.x, n * sizeof(float));
-        memcpy(to + n * 12, d->updates.y, n * sizeof(float));
-        c->used += 16 * n;
-    }
+    if (c->mirroring) mirror_apply(c, d);
     c->deltas++;
     c->enters += d->enters.n;
     c->leaves += d->leave_n;
@@ -93,7 +100,6 @@ static void deliver(void *ctx, const struct aoi_delta *d)
         c->bytes += c->used;
         c->used = 0;
     }
-    if (c->mirroring) mirror_apply(c, d);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- life */
@@ -130,7 +136,7 @@ void crowd_init(struct crowd *c, const struct crowd_plan *plan)
     }
     memset(c->buffer, 1, BUFFER_BYTES + 16 * n); /* resident before anything is measured */
     struct aoi_limits limits = crowd_limits();
-    struct aoi_sink sink = {.ctx = c, .deliver = deliver};
+    struct aoi_sink sink = {.ctx = c, .columns = columns, .deliver = deliver};
     c->world = aoi_world_new(&limits, &sink);
     struct aoi_settings set = {.dimensions = 2, .shape = AOI_SHAPE_BOX, .index = plan->index, .cell_size = plan->cell_size};
     const char *why;

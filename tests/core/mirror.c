@@ -1,5 +1,8 @@
 /* mirror.c: the model's sink: every player's mirror, and whether each delta is exactly what it should be. */
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/arena.h"
 
 #include "model.h"
 
@@ -301,9 +304,30 @@ static void put_aside(struct model *m, struct model_player *p)
     p->told.n = 0;
 }
 
-void model_sink_deliver(void *ctx, const struct aoi_delta *d)
+/* Addresses of update columns one after the other, without a gap and at no alignment, as a frame has them. */
+static struct aoi_places places_in(uint8_t *at, const struct aoi_updates *u)
+{
+    struct aoi_places to = {.id = at, .x = at + 8 * u->n, .y = at + 12 * u->n};
+    at += 16 * u->n;
+    if (u->z != NULL) to.z = at, at += 4 * u->n;
+    if (u->extra != NULL) to.extra = at;
+    return to;
+}
+
+/* Of every other delta the columns are to be put elsewhere, where nothing may be written but they. */
+bool model_sink_columns(void *ctx, const struct aoi_delta *d, struct aoi_places *to)
 {
     struct model *m = ctx;
+    if (d->updates.n == 0 || d->updates.id == NULL || m->placed != NULL)
+        FAIL_ABOUT(d, "asked for places of its updates, of which there are", d->updates.n);
+    if ((d->player + d->seq) % 2 == 0) return false;
+    m->placed = mem_alloc(1 + d->updates.n * (16u + (d->updates.z != NULL) * 4u + (d->updates.extra != NULL) * 4u));
+    *to = places_in(m->placed + 1, &d->updates);
+    return true;
+}
+
+static void judge_delta(struct model *m, const struct aoi_delta *d)
+{
     struct model_space *s = model_space(m, d->space);
     struct model_player *p = s == NULL ? NULL : model_player(s, d->player);
     if (p == NULL || p->closed) FAIL_ABOUT(d, "for a player that does not exist:", d->player);
@@ -331,6 +355,36 @@ void model_sink_deliver(void *ctx, const struct aoi_delta *d)
         if (m->drains[d->owner]) m->room[d->owner] -= m->room[d->owner] < least_bytes(d) ? m->room[d->owner] : least_bytes(d);
     }
     if (m->on_delta != NULL) m->on_delta(m->on_delta_ctx, d);
+}
+
+static const void *copy_of(struct arena *arena, const void *column, size_t bytes)
+{
+    return column == NULL ? NULL : memcpy(arena_alloc(arena, bytes), column, bytes);
+}
+
+void model_sink_deliver(void *ctx, const struct aoi_delta *d)
+{
+    struct model *m = ctx;
+    if (d->placed != (m->placed != NULL)) FAIL_ABOUT(d, "is placed, or not, after", d->seq - 1);
+    if (!d->placed) {
+        judge_delta(m, d);
+        return;
+    }
+    struct arena arena;
+    struct aoi_delta at = *d;
+    const struct aoi_places from = places_in(m->placed + 1, &d->updates);
+    size_t n = d->updates.n;
+    arena_init(&arena, (size_t)1 << 30);
+    at.updates = (struct aoi_updates){.n = n,
+                                      .id = copy_of(&arena, from.id, 8 * n),
+                                      .x = copy_of(&arena, from.x, 4 * n),
+                                      .y = copy_of(&arena, from.y, 4 * n),
+                                      .z = copy_of(&arena, from.z, 4 * n),
+                                      .extra = copy_of(&arena, from.extra, 4 * n)};
+    free(m->placed);
+    m->placed = NULL;
+    judge_delta(m, &at);
+    arena_clear(&arena);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- the flush */

@@ -165,8 +165,12 @@ void model_init(struct model *m, const struct aoi_limits *limits)
 {
     *m = (struct model){.limits = *limits, .time_us = 1000000, .now_ms = 1000000};
     for (int o = 0; o < MODEL_OWNERS; o++) m->room[o] = MODEL_NO_LIMIT;
-    struct aoi_sink sink = {
-        .ctx = m, .room = model_sink_room, .deliver = model_sink_deliver, .observed = model_sink_observed, .lost = model_sink_lost};
+    struct aoi_sink sink = {.ctx = m,
+                            .room = model_sink_room,
+                            .columns = model_sink_columns,
+                            .deliver = model_sink_deliver,
+                            .observed = model_sink_observed,
+                            .lost = model_sink_lost};
     m->world = aoi_world_new(limits, &sink);
     aoi_world_on_change(m->world, on_change, m);
     m->oracle = aoi_oracle_new();

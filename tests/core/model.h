@@ -132,6 +132,8 @@ struct model {
     uint64_t now_ms; /* of the next flush; move it on between them */
     bool final;      /* the next flush is one that tiers and budgets do not bind */
 
+    uint8_t *placed; /* where the update columns of the next delta stand; NULL: in the delta itself */
+
     struct model_space *flushing;
     uint64_t tag, time_us;
     uint32_t closed_n; /* closed deltas since the last command */
@@ -246,6 +248,7 @@ bool model_in_box(uint32_t dims, const float *p, const float *min, const float *
 double model_distance2(uint32_t dims, const float *a, const float *b);
 size_t model_sink_room(void *ctx, aoi_owner owner);
 void model_sink_deliver(void *ctx, const struct aoi_delta *d);
+bool model_sink_columns(void *ctx, const struct aoi_delta *d, struct aoi_places *to);
 bool model_sink_observed(void *ctx, aoi_owner owner, uint64_t space, const uint64_t *id, const bool *observed, size_t n);
 void model_sink_lost(void *ctx, aoi_owner owner, uint64_t space, bool is_player, uint64_t id);
 
