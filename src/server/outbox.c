@@ -29,6 +29,11 @@ void outbox_delta(struct outbox *outbox, const struct aoi_delta *delta, size_t m
     codec_group_add(&outbox->group, delta, max_frame_bytes, &outbox->queue);
 }
 
+bool outbox_place(struct outbox *outbox, const struct aoi_delta *delta, size_t max_frame_bytes, struct aoi_places *to)
+{
+    return codec_group_place(&outbox->group, delta, max_frame_bytes, &outbox->queue, to);
+}
+
 uint64_t outbox_bytes(const struct outbox *outbox)
 {
     return buf_len(&outbox->queue) + buf_len(&outbox->flying);

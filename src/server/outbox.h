@@ -41,6 +41,8 @@ void outbox_clear(struct outbox *outbox); /* frees; not before the stream is clo
 struct buf *outbox_queue(struct outbox *outbox); /* where something else than a delta of the same flush may be appended */
 /* Joined to those before it, where it can be. */
 void outbox_delta(struct outbox *outbox, const struct aoi_delta *delta, size_t max_frame_bytes);
+/* Likewise, but for the columns of its updates: they are to be written there where *to says, before anything else is done with the outbox. false: nothing was done. */
+bool outbox_place(struct outbox *outbox, const struct aoi_delta *delta, size_t max_frame_bytes, struct aoi_places *to);
 
 uint64_t outbox_held(const struct outbox *outbox); /* what its buffers take, used or not */
 uint64_t outbox_bytes(const struct outbox *outbox);

@@ -84,9 +84,15 @@ static inline uint8_t *put_scalar(uint8_t *p, uint32_t field, uint64_t v)
     return put_varint(put_varint(p, field << 3 | WIRE_VARINT), v);
 }
 
+/* With the length in front of it. */
+static inline size_t run_size(size_t len)
+{
+    return varint_size(len) + len;
+}
+
 static inline size_t len_size(uint32_t field, size_t len)
 {
-    return tag_size(field) + varint_size(len) + len;
+    return tag_size(field) + run_size(len);
 }
 
 static inline uint8_t *put_len(uint8_t *p, uint32_t field, size_t len)
@@ -106,6 +112,7 @@ struct slice {
     uint64_t lost;
     uint32_t part;
     bool more;
+    struct aoi_places *open; /* is told where the update columns go, which somebody else writes; NULL: they are copied */
 };
 
 /* n numbers of so many bytes; a column that is not there takes nothing. */
@@ -119,6 +126,15 @@ static inline uint8_t *put_packed(uint8_t *p, uint32_t field, const void *base, 
     if (base == NULL) return p;
     p = put_len(p, field, r.n * element_bytes);
     memcpy(p, (const uint8_t *)base + r.from * element_bytes, r.n * element_bytes);
+    return p + r.n * element_bytes;
+}
+
+/* A column of updates. */
+static inline uint8_t *put_update(uint8_t *p, uint32_t field, const void *base, struct range r, size_t element_bytes, void **open)
+{
+    if (open == NULL || base == NULL) return put_packed(p, field, base, r, element_bytes);
+    p = put_len(p, field, r.n * element_bytes);
+    *open = p;
     return p + r.n * element_bytes;
 }
 
@@ -193,15 +209,14 @@ static size_t body_size(const struct aoi_delta *d, const struct slice *s)
                  scalar_size(d->closed) + lost_size(s->lost);
     if (s->leave.n > 0) len += packed_size(LEAVE_IDS, d->leave_id, s->leave, 8);
     if (s->enter.n > 0) {
-        len += packed_size(ENTER_IDS, d->enters.id, s->enter, 8) + packed_size(ENTER_X, d->enters.x, s->enter, 4) +
-               packed_size(ENTER_Y, d->enters.y, s->enter, 4) + packed_size(ENTER_Z, d->enters.z, s->enter, 4) +
-               packed_size(ENTER_EXTRA, d->enters.extra, s->enter, 4) + packed_size(ENTER_LAYERS, d->enters.layers, s->enter, 4);
+        size_t columns = 3u + (d->enters.z != NULL) + (d->enters.extra != NULL);
+        len += len_size(ENTER_IDS, s->enter.n * 8) + columns * len_size(ENTER_X, s->enter.n * 4);
         if (enter_payloads(d, s)) len += blobs_size(ENTER_PAYLOADS, d->enters.payload_len, s->enter);
     }
-    if (s->update.n > 0)
-        len += packed_size(UPDATE_IDS, d->updates.id, s->update, 8) + packed_size(UPDATE_X, d->updates.x, s->update, 4) +
-               packed_size(UPDATE_Y, d->updates.y, s->update, 4) + packed_size(UPDATE_Z, d->updates.z, s->update, 4) +
-               packed_size(UPDATE_EXTRA, d->updates.extra, s->update, 4);
+    if (s->update.n > 0) {
+        size_t columns = 2u + (d->updates.z != NULL) + (d->updates.extra != NULL);
+        len += len_size(UPDATE_IDS, s->update.n * 8) + columns * len_size(UPDATE_X, s->update.n * 4);
+    }
     return has_more_sections(s) ? len + more_sections_size(d, s) : len;
 }
 
@@ -224,11 +239,12 @@ static uint8_t *put_body(uint8_t *p, const struct aoi_delta *d, const struct sli
         if (enter_payloads(d, s)) p = put_blobs(p, ENTER_PAYLOADS, d->enters.payload, d->enters.payload_len, s->enter);
     }
     if (s->update.n > 0) {
-        p = put_packed(p, UPDATE_IDS, d->updates.id, s->update, 8);
-        p = put_packed(p, UPDATE_X, d->updates.x, s->update, 4);
-        p = put_packed(p, UPDATE_Y, d->updates.y, s->update, 4);
-        p = put_packed(p, UPDATE_Z, d->updates.z, s->update, 4);
-        p = put_packed(p, UPDATE_EXTRA, d->updates.extra, s->update, 4);
+        struct aoi_places *open = s->open;
+        p = put_update(p, UPDATE_IDS, d->updates.id, s->update, 8, open != NULL ? &open->id : NULL);
+        p = put_update(p, UPDATE_X, d->updates.x, s->update, 4, open != NULL ? &open->x : NULL);
+        p = put_update(p, UPDATE_Y, d->updates.y, s->update, 4, open != NULL ? &open->y : NULL);
+        p = put_update(p, UPDATE_Z, d->updates.z, s->update, 4, open != NULL ? &open->z : NULL);
+        p = put_update(p, UPDATE_EXTRA, d->updates.extra, s->update, 4, open != NULL ? &open->extra : NULL);
     }
     if (has_more_sections(s)) p = put_more_sections(p, d, s);
     return put_scalar(p, MESSAGES_LOST, s->lost);
@@ -389,23 +405,34 @@ void codec_group_end(struct codec_group *group, struct buf *out)
     group->len = 0;
 }
 
-void codec_group_add(struct codec_group *group, const struct aoi_delta *d, size_t max_frame_bytes, struct buf *out)
+/* False: it is too long for that, and nothing was done. */
+static bool join(struct codec_group *group, const struct aoi_delta *d, size_t max_frame_bytes, struct buf *out, struct aoi_places *open)
 {
     size_t most = max_frame_bytes < GROUP_BYTES_MAX ? max_frame_bytes : GROUP_BYTES_MAX;
     struct slice slice = whole(d);
+    slice.open = open;
     size_t body_len = body_size(d, &slice), bytes = len_size(DELTAS_PLAYERS, body_len);
     bool same = group->flush == d->flush && group->space == d->space && group->tag == d->tag && group->time_us == d->time_us;
-    bool alone = GROUP_LENGTHS + HEAD_MAX + bytes > most; /* also where it would fit behind a head that is shorter than most */
-    if (group->len > 0 && (alone || !same || GROUP_LENGTHS + group->len + bytes > most)) codec_group_end(group, out);
-    if (alone) {
-        codec_encode_delta(d, max_frame_bytes, out);
-        return;
-    }
+    if (GROUP_LENGTHS + HEAD_MAX + bytes > most) return false; /* also where it would fit behind a head that is shorter than most */
+    if (!same || GROUP_LENGTHS + group->len + bytes > most) codec_group_end(group, out);
     if (group->len == 0) group_begin(group, d, out);
     uint8_t *start = buf_reserve(out, bytes);
     CHECK(put_player(start, d, &slice, body_len) == start + bytes);
     group->len += bytes;
     out->end += bytes;
+    return true;
+}
+
+void codec_group_add(struct codec_group *group, const struct aoi_delta *d, size_t max_frame_bytes, struct buf *out)
+{
+    if (join(group, d, max_frame_bytes, out, NULL)) return;
+    codec_group_end(group, out);
+    codec_encode_delta(d, max_frame_bytes, out);
+}
+
+bool codec_group_place(struct codec_group *group, const struct aoi_delta *d, size_t max_frame_bytes, struct buf *out, struct aoi_places *to)
+{
+    return join(group, d, max_frame_bytes, out, to);
 }
 
 size_t codec__deltas_out(const struct codec_server_frame *frame, struct buf *out)
