@@ -423,7 +423,7 @@ static void look_by_masks(struct cover_look *l, uint64_t *inside, uint64_t *othe
     struct aoi__cover *c = l->c;
     struct aoi__look *k = l->k;
     l->sieve.n = c->n;
-    double radius = w->slot != AOI__NONE ? (double)k->space->cold[w->slot].radius : 0;
+    double radius = w->slot != AOI__NONE ? (double)k->space->own[w->slot].radius : 0;
     find_inside(l, w->base_lo, w->base_hi, radius, inside);
     for (uint32_t i = 0; i < c->n; i++) inside[i] = aoi__with_layers(k->space, &l->dir->page.at[c->page[i]], k->p->set.mask, inside[i]);
     if (k->margin > 0) find_kept(l, inside, other);
