@@ -10,7 +10,7 @@
 #define IDS_FRAME_BYTES 64u /* of an Observed or Lost frame beside its ids, at most */
 
 /* The owner's session, if it has a connection. */
-static struct session *connected(const struct deliver *deliver, aoi_owner owner)
+static inline struct session *connected(const struct deliver *deliver, aoi_owner owner)
 {
     const struct standing *standing = sessions_of_owner(deliver->sessions, owner);
     struct session *session = standing == NULL ? NULL : standing->session;
@@ -18,7 +18,7 @@ static struct session *connected(const struct deliver *deliver, aoi_owner owner)
 }
 
 /* The same, if it takes something now. */
-static struct session *ready(const struct deliver *deliver, aoi_owner owner)
+static inline struct session *ready(const struct deliver *deliver, aoi_owner owner)
 {
     struct session *session = connected(deliver, owner);
     return session == NULL || deliver_owes(session) ? NULL : session;
@@ -32,7 +32,8 @@ static size_t room(void *ctx, aoi_owner owner)
     CHECK(deliver->placed.session == NULL);
     if (session == NULL) return 0;
     size_t room = deliver_owes(session) ? 0 : outbox_room(&session->out);
-    if (room > 1 && budget_full(deliver->budget)) room = outbox_bytes(&session->out) < BUDGET_UNSENT_BYTES;
+    if (room > 1 && deliver->budget != NULL && deliver->budget->limit_bytes > 0 && budget_full(deliver->budget))
+        room = outbox_bytes(&session->out) < BUDGET_UNSENT_BYTES;
     *(room > 0 ? &session->served : &session->skipped) += 1;
     return room;
 }
@@ -40,7 +41,7 @@ static size_t room(void *ctx, aoi_owner owner)
 /* What was put into the outbox, before which there were so many bytes, is complete. */
 static void appended(const struct deliver *deliver, struct session *session, uint64_t before)
 {
-    session_touch(deliver->sessions, session);
+    if (!session->touched) session_touch(deliver->sessions, session);
     if (!outbox_appended(&session->out, before)) session_close(deliver->sessions, session, CLOSE_OUT_HARD);
 }
 
@@ -114,7 +115,7 @@ static void take_delta(void *ctx, const struct aoi_delta *delta)
         end_placed(deliver);
     else if ((session = ready(deliver, delta->owner)) != NULL)
         send_delta(deliver, session, delta);
-    budget_charge(deliver->budget, delta->enters.n * TOLD_BYTES);
+    if (delta->enters.n > 0) budget_charge(deliver->budget, delta->enters.n * TOLD_BYTES);
 }
 
 static void take_lost(void *ctx, aoi_owner owner, uint64_t space, bool is_player, uint64_t id)

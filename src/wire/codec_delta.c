@@ -48,6 +48,8 @@ enum {
 
 /* ------------------------------------------------------------------------------------------------------------- wire format */
 
+#define INLINE static inline __attribute__((always_inline))
+
 enum { WIRE_VARINT = 0, WIRE_LEN = 2 };
 
 static inline size_t varint_size(uint64_t v)
@@ -112,7 +114,6 @@ struct slice {
     uint64_t lost;
     uint32_t part;
     bool more;
-    struct aoi_places *open; /* is told where the update columns go, which somebody else writes; NULL: they are copied */
 };
 
 /* n numbers of so many bytes; a column that is not there takes nothing. */
@@ -129,12 +130,11 @@ static inline uint8_t *put_packed(uint8_t *p, uint32_t field, const void *base, 
     return p + r.n * element_bytes;
 }
 
-/* A column of updates. */
-static inline uint8_t *put_update(uint8_t *p, uint32_t field, const void *base, struct range r, size_t element_bytes, void **open)
+/* A column of updates: copied, or (to) left to somebody else. */
+static inline uint8_t *put_update(uint8_t *p, uint32_t field, const void *base, struct range r, size_t element_bytes, void **to)
 {
-    if (open == NULL || base == NULL) return put_packed(p, field, base, r, element_bytes);
-    p = put_len(p, field, r.n * element_bytes);
-    *open = p;
+    if (to == NULL || base == NULL) return put_packed(p, field, base, r, element_bytes);
+    *to = p = put_len(p, field, r.n * element_bytes);
     return p + r.n * element_bytes;
 }
 
@@ -201,26 +201,53 @@ static uint8_t *put_more_sections(uint8_t *p, const struct aoi_delta *d, const s
     return p;
 }
 
-/* Of the PlayerDelta, without its own tag and length. Field numbers are constants here, so that
- * the compiler reckons the tags. */
+/* Field numbers are constants here, so that the compiler reckons the tags. */
+INLINE size_t updates_size(const struct aoi_delta *d, size_t n)
+{
+    size_t columns = 2u + (d->updates.z != NULL) + (d->updates.extra != NULL);
+    return len_size(UPDATE_IDS, n * 8) + columns * len_size(UPDATE_X, n * 4);
+}
+
+/* open: is told where the columns go, which somebody else writes; NULL: they are copied. */
+INLINE uint8_t *put_updates(uint8_t *p, const struct aoi_delta *d, struct range r, struct aoi_places *open)
+{
+    p = put_update(p, UPDATE_IDS, d->updates.id, r, 8, open == NULL ? NULL : &open->id);
+    p = put_update(p, UPDATE_X, d->updates.x, r, 4, open == NULL ? NULL : &open->x);
+    p = put_update(p, UPDATE_Y, d->updates.y, r, 4, open == NULL ? NULL : &open->y);
+    p = put_update(p, UPDATE_Z, d->updates.z, r, 4, open == NULL ? NULL : &open->z);
+    return put_update(p, UPDATE_EXTRA, d->updates.extra, r, 4, open == NULL ? NULL : &open->extra);
+}
+
+static size_t enters_size(const struct aoi_delta *d, const struct slice *s)
+{
+    size_t columns = 3u + (d->enters.z != NULL) + (d->enters.extra != NULL);
+    size_t len = len_size(ENTER_IDS, s->enter.n * 8) + columns * len_size(ENTER_X, s->enter.n * 4);
+    return enter_payloads(d, s) ? len + blobs_size(ENTER_PAYLOADS, d->enters.payload_len, s->enter) : len;
+}
+
+static uint8_t *put_enters(uint8_t *p, const struct aoi_delta *d, const struct slice *s)
+{
+    p = put_packed(p, ENTER_IDS, d->enters.id, s->enter, 8);
+    p = put_packed(p, ENTER_X, d->enters.x, s->enter, 4);
+    p = put_packed(p, ENTER_Y, d->enters.y, s->enter, 4);
+    p = put_packed(p, ENTER_Z, d->enters.z, s->enter, 4);
+    p = put_packed(p, ENTER_EXTRA, d->enters.extra, s->enter, 4);
+    p = put_packed(p, ENTER_LAYERS, d->enters.layers, s->enter, 4);
+    return enter_payloads(d, s) ? put_blobs(p, ENTER_PAYLOADS, d->enters.payload, d->enters.payload_len, s->enter) : p;
+}
+
+/* Of the PlayerDelta, without its own tag and length. */
 static size_t body_size(const struct aoi_delta *d, const struct slice *s)
 {
     size_t len = scalar_size(d->player) + scalar_size(d->seq) + scalar_size(s->part) + scalar_size(s->more) + scalar_size(d->full) +
                  scalar_size(d->closed) + lost_size(s->lost);
     if (s->leave.n > 0) len += packed_size(LEAVE_IDS, d->leave_id, s->leave, 8);
-    if (s->enter.n > 0) {
-        size_t columns = 3u + (d->enters.z != NULL) + (d->enters.extra != NULL);
-        len += len_size(ENTER_IDS, s->enter.n * 8) + columns * len_size(ENTER_X, s->enter.n * 4);
-        if (enter_payloads(d, s)) len += blobs_size(ENTER_PAYLOADS, d->enters.payload_len, s->enter);
-    }
-    if (s->update.n > 0) {
-        size_t columns = 2u + (d->updates.z != NULL) + (d->updates.extra != NULL);
-        len += len_size(UPDATE_IDS, s->update.n * 8) + columns * len_size(UPDATE_X, s->update.n * 4);
-    }
+    if (s->enter.n > 0) len += enters_size(d, s);
+    if (s->update.n > 0) len += updates_size(d, s->update.n);
     return has_more_sections(s) ? len + more_sections_size(d, s) : len;
 }
 
-static uint8_t *put_body(uint8_t *p, const struct aoi_delta *d, const struct slice *s)
+static uint8_t *put_body(uint8_t *p, const struct aoi_delta *d, const struct slice *s, struct aoi_places *open)
 {
     p = put_scalar(p, PLAYER, d->player);
     p = put_scalar(p, SEQ, d->seq);
@@ -229,30 +256,34 @@ static uint8_t *put_body(uint8_t *p, const struct aoi_delta *d, const struct sli
     p = put_scalar(p, FULL, d->full);
     p = put_scalar(p, CLOSED, d->closed);
     if (s->leave.n > 0) p = put_packed(p, LEAVE_IDS, d->leave_id, s->leave, 8);
-    if (s->enter.n > 0) {
-        p = put_packed(p, ENTER_IDS, d->enters.id, s->enter, 8);
-        p = put_packed(p, ENTER_X, d->enters.x, s->enter, 4);
-        p = put_packed(p, ENTER_Y, d->enters.y, s->enter, 4);
-        p = put_packed(p, ENTER_Z, d->enters.z, s->enter, 4);
-        p = put_packed(p, ENTER_EXTRA, d->enters.extra, s->enter, 4);
-        p = put_packed(p, ENTER_LAYERS, d->enters.layers, s->enter, 4);
-        if (enter_payloads(d, s)) p = put_blobs(p, ENTER_PAYLOADS, d->enters.payload, d->enters.payload_len, s->enter);
-    }
-    if (s->update.n > 0) {
-        struct aoi_places *open = s->open;
-        p = put_update(p, UPDATE_IDS, d->updates.id, s->update, 8, open != NULL ? &open->id : NULL);
-        p = put_update(p, UPDATE_X, d->updates.x, s->update, 4, open != NULL ? &open->x : NULL);
-        p = put_update(p, UPDATE_Y, d->updates.y, s->update, 4, open != NULL ? &open->y : NULL);
-        p = put_update(p, UPDATE_Z, d->updates.z, s->update, 4, open != NULL ? &open->z : NULL);
-        p = put_update(p, UPDATE_EXTRA, d->updates.extra, s->update, 4, open != NULL ? &open->extra : NULL);
-    }
+    if (s->enter.n > 0) p = put_enters(p, d, s);
+    if (s->update.n > 0) p = put_updates(p, d, s->update, open);
     if (has_more_sections(s)) p = put_more_sections(p, d, s);
     return put_scalar(p, MESSAGES_LOST, s->lost);
 }
 
 static uint8_t *put_player(uint8_t *p, const struct aoi_delta *d, const struct slice *s, size_t body_len)
 {
-    return put_body(put_len(p, DELTAS_PLAYERS, body_len), d, s);
+    return put_body(put_len(p, DELTAS_PLAYERS, body_len), d, s, NULL);
+}
+
+/* The usual delta tells updates and nothing else; then there is less to ask, and it is whole. */
+static inline bool is_usual(const struct aoi_delta *d)
+{
+    size_t others = d->leave_n + d->enters.n + d->payload_n + d->layers_n + d->message_n;
+    return others == 0 && d->updates.n > 0 && !d->full && !d->closed && d->messages_lost == 0;
+}
+
+static inline size_t usual_size(const struct aoi_delta *d)
+{
+    return scalar_size(d->player) + scalar_size(d->seq) + updates_size(d, d->updates.n);
+}
+
+static inline uint8_t *put_usual(uint8_t *p, const struct aoi_delta *d, struct aoi_places *open)
+{
+    p = put_scalar(p, PLAYER, d->player);
+    p = put_scalar(p, SEQ, d->seq);
+    return put_updates(p, d, (struct range){.n = d->updates.n}, open);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- frames */
@@ -409,15 +440,16 @@ void codec_group_end(struct codec_group *group, struct buf *out)
 static bool join(struct codec_group *group, const struct aoi_delta *d, size_t max_frame_bytes, struct buf *out, struct aoi_places *open)
 {
     size_t most = max_frame_bytes < GROUP_BYTES_MAX ? max_frame_bytes : GROUP_BYTES_MAX;
-    struct slice slice = whole(d);
-    slice.open = open;
-    size_t body_len = body_size(d, &slice), bytes = len_size(DELTAS_PLAYERS, body_len);
+    struct slice slice;
+    bool usual = is_usual(d);
+    if (!usual) slice = whole(d);
+    size_t len = usual ? usual_size(d) : body_size(d, &slice), bytes = len_size(DELTAS_PLAYERS, len);
     bool same = group->flush == d->flush && group->space == d->space && group->tag == d->tag && group->time_us == d->time_us;
     if (GROUP_LENGTHS + HEAD_MAX + bytes > most) return false; /* also where it would fit behind a head that is shorter than most */
     if (!same || GROUP_LENGTHS + group->len + bytes > most) codec_group_end(group, out);
     if (group->len == 0) group_begin(group, d, out);
-    uint8_t *start = buf_reserve(out, bytes);
-    CHECK(put_player(start, d, &slice, body_len) == start + bytes);
+    uint8_t *start = buf_reserve(out, bytes), *p = put_len(start, DELTAS_PLAYERS, len);
+    CHECK((usual ? put_usual(p, d, open) : put_body(p, d, &slice, open)) == start + bytes);
     group->len += bytes;
     out->end += bytes;
     return true;
