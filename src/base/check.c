@@ -37,6 +37,11 @@ void *mem_realloc(void *p, size_t bytes)
     return or_abort(realloc(p, bytes), bytes);
 }
 
+void *mem_aligned(size_t alignment, size_t bytes)
+{
+    return or_abort(aligned_alloc(alignment, bytes), bytes);
+}
+
 unsigned long long mem_alloc_count(void)
 {
     return alloc_count;

@@ -19,6 +19,7 @@ _Noreturn void check_failed(const char *file, int line, const char *what);
 void *mem_alloc(size_t bytes);
 void *mem_zalloc(size_t bytes);
 void *mem_realloc(void *p, size_t bytes);
+void *mem_aligned(size_t alignment, size_t bytes); /* which is a multiple of the alignment; to be freed like all */
 /* How often the three above were called since the start: benchmarks assert that a warm flush does not allocate. */
 unsigned long long mem_alloc_count(void);
 

@@ -342,18 +342,33 @@ static void page_resize(struct aoi__blocks *dir, struct aoi__page *page, uint32_
     columns_give(dir, old.cap, old.rack);
 }
 
+/* Pages begin at lines of the cache. */
+static void grow_pages(struct aoi__blocks *dir)
+{
+    uint32_t cap = dir->page.cap < 32 ? 32 : dir->page.cap + dir->page.cap / 2;
+    CHECK(cap < AOI__NOWHERE);
+    struct aoi__page *at = mem_aligned(AOI__LINE, cap * sizeof *at);
+    if (dir->page.n > 0) memcpy(at, dir->page.at, dir->page.n * sizeof *at);
+    free(dir->page.at);
+    dir->page.at = at;
+    dir->page.cap = cap;
+}
+
 /* An empty page at the head of the cell's. */
 static uint32_t page_new(struct aoi__blocks *dir, uint32_t b, uint32_t bit)
 {
+    bool fresh = false;
     uint32_t p = dir->page.n;
-    if (dir->free_pages.n > 0)
+    if (dir->free_pages.n > 0) {
         p = dir->free_pages.at[--dir->free_pages.n];
-    else
-        array_add(&dir->page);
-    CHECK(p < AOI__NOWHERE);
+        fresh = dir->page.at[p].fresh; /* it stands there still */
+    } else {
+        if (p == dir->page.cap) grow_pages(dir);
+        dir->page.n++;
+    }
     struct aoi__block *block = &dir->block.at[b];
     uint32_t *first = &block->cells.at[block->rank[bit]];
-    dir->page.at[p] = (struct aoi__page){.block = b, .bit = (uint8_t)bit, .all = UINT32_MAX, .next = *first};
+    dir->page.at[p] = (struct aoi__page){.block = b, .bit = (uint8_t)bit, .all = UINT32_MAX, .fresh = fresh, .next = *first};
     *first = p;
     return p;
 }
@@ -447,6 +462,12 @@ bool aoi__blocks_next_window(struct aoi__blocks *dir)
 {
     bool any = dir->fading.n > 0;
     dir->window++;
+    for (uint32_t i = 0; i < dir->fresh.n; i++) {
+        struct aoi__page *page = &dir->page.at[dir->fresh.at[i]];
+        page->fresh = false;
+        page->moved = page->arrived = page->state = 0;
+    }
+    dir->fresh.n = 0;
     for (uint32_t i = 0; i < dir->graves.n; i++) {
         struct aoi__page *page = &dir->page.at[dir->graves.at[i]];
         if (!page->buried) continue; /* freed with its block */
@@ -481,6 +502,7 @@ void aoi__blocks_ahead(struct aoi__blocks *dir)
         if (want > block->entries.cap && want * sizeof *block->entries.at > POOL_MAX) pool_array_reserve(dir->pool, &block->entries, want);
     }
     array_reserve(&dir->graves, dir->page.n);
+    array_reserve(&dir->fresh, dir->page.n);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- life and checks */
@@ -505,6 +527,7 @@ void aoi__blocks_clear(struct aoi__blocks *dir)
     array_clear(&dir->free_regions);
     array_clear(&dir->free_pages);
     array_clear(&dir->graves);
+    array_clear(&dir->fresh);
     array_clear(&dir->fading);
     idmap_clear(&dir->block_map);
     idmap_clear(&dir->region_map);

@@ -25,20 +25,20 @@ struct aoi__page {
     uint64_t used;     /* places where an entity stands */
     uint64_t moved;    /* since the last flush: its position or extra changed; */
     uint64_t arrived;  /* it came here; */
-    uint64_t state;    /* its layers or payload changed. These three count only if */
-    uint64_t window;   /* this is the directory's */
+    uint64_t state;    /* its layers or payload changed */
+    uint64_t busy;     /* used, and whose entity has gone since the last flush: views may still mean that one */
     uint32_t any, all; /* layers: at least those that some have, at most those that all have */
     uint8_t n, cap;    /* no place from n on is busy */
     uint8_t bit;       /* of its cell, in its block */
-    bool buried;       /* it stands in dir->graves */
+    bool buried : 1;   /* it stands in dir->graves */
+    bool fresh : 1;    /* it stands in dir->fresh */
     uint32_t reached;  /* scratch of cover.c: the flush of which it knows the reach (kernel.h) */
     int32_t at[3];     /* its cell's coordinates */
-    uint64_t busy;     /* used, and whose entity has gone since the last flush: views may still mean that one */
     uint32_t block;
     uint32_t next;  /* of the same cell; AOI__NONE: the last */
     uint32_t found; /* scratch of cover.c */
     uint32_t rack;  /* its number in the rack of its capacity */
-};
+} __attribute__((aligned(AOI__LINE)));
 
 /* The columns of all pages of one capacity, one after the other without a gap: so that what pages take is what their columns take, however cells grow and shrink. When one goes,
  * the last takes its place. */
@@ -97,6 +97,7 @@ struct aoi__blocks {
     uint32_t covers;
     uint64_t window;   /* number of the time between two flushes, from 1 */
     aoi__slots graves; /* pages with busy places that are not used */
+    aoi__slots fresh;  /* pages in which something has changed since the last flush, and some that are gone */
     aoi__slots fading; /* blocks that may have nothing left to stay for */
 };
 
@@ -135,9 +136,9 @@ void aoi__blocks_ahead(struct aoi__blocks *dir);
 static inline struct aoi__page *aoi__page_touch(struct aoi__blocks *dir, uint32_t page)
 {
     struct aoi__page *p = &dir->page.at[page];
-    if (p->window != dir->window) {
-        p->window = dir->window;
-        p->moved = p->arrived = p->state = 0;
+    if (!p->fresh) {
+        p->fresh = true;
+        *array_add(&dir->fresh) = page;
     }
     return p;
 }

@@ -125,14 +125,14 @@ static void restock(struct aoi__look *k)
     pages->n = 0;
     space->ops->pages_of(space, c->watch, pages, &c->border);
     mark_pages(dir, pages->at, pages->n);
-    for (int i = 0; i < 2; i++) aoi__reserve_pages(&s->mask[i], pages->n);
-    memset(s->mask[0].at, 0, ((size_t)pages->n + 1) * sizeof(uint64_t));
-    memset(s->mask[1].at, 0, ((size_t)pages->n + 1) * sizeof(uint64_t));
+    aoi__reserve_masks(s, pages->n);
+    memset(s->other, 0, ((size_t)pages->n + 1) * sizeof(uint64_t));
+    memset(s->part, 0, ((size_t)pages->n + 1) * sizeof(uint64_t));
     for (uint32_t i = 0; i < c->n; i++) {
         uint32_t at = c->told[i] == 0 ? AOI__NONE : found_at(dir, pages->at, pages->n, c->page[i]);
         if (at != AOI__NONE) {
-            s->mask[0].at[at] = c->told[i];
-            s->mask[1].at[at] = c->late != NULL ? c->late[i] : 0;
+            s->other[at] = c->told[i];
+            s->part[at] = c->late != NULL ? c->late[i] : 0;
             continue;
         }
         const struct aoi__page *page = &dir->page.at[c->page[i]];
@@ -143,8 +143,8 @@ static void restock(struct aoi__look *k)
     c->n = pages->n;
     if (c->n > 0) {
         memcpy(c->page, pages->at, c->n * sizeof *c->page);
-        memcpy(c->told, s->mask[0].at, c->n * sizeof *c->told);
-        if (c->late != NULL) memcpy(c->late, s->mask[1].at, c->n * sizeof *c->late);
+        memcpy(c->told, s->other, c->n * sizeof *c->told);
+        if (c->late != NULL) memcpy(c->late, s->part, c->n * sizeof *c->late);
     }
     c->stale = false;
 }
@@ -233,7 +233,7 @@ struct cover_look {
     struct aoi__cover *c;
     const struct aoi__blocks *dir;
     const struct aoi__watch *w;
-    struct aoi__sieve sieve;
+    struct aoi__sieve *sieve;
 };
 
 /* Where the unit stands, which never sees itself. */
@@ -242,38 +242,12 @@ static struct aoi__home own_home(const struct aoi__blocks *dir, const struct aoi
     return w->slot == AOI__NONE ? (struct aoi__home){.page = AOI__NOWHERE} : aoi__home_of(dir, w->slot);
 }
 
-static uint64_t changed(const struct cover_look *l, const struct aoi__page *page, uint64_t which)
+static void list_restated(struct cover_look *l)
 {
-    return page->window == l->dir->window ? which : 0;
-}
-
-/* The i-th page is listed if something came to it or went from it, without a branch: that could not be guessed well. Whether the state of what is told has changed. */
-static inline bool note(struct aoi__differ **d, uint32_t i, const struct aoi__page *page, uint64_t window, uint64_t told, uint64_t inside)
-{
-    **d = (struct aoi__differ){.places = told ^ inside, .page = i};
-    *d += told != inside;
-    return (page->window == window) & ((page->state & told) != 0);
-}
-
-static struct aoi__differ *note_first(struct aoi__scratch *s, uint32_t pages)
-{
-    aoi__reserve_pages(&s->differ, pages); /* the last may be written and not counted, or read and not used */
-    return s->differ.at;
-}
-
-/* Whether anything is to be compared. */
-static bool note_end(struct aoi__scratch *s, const struct aoi__differ *end, bool restates)
-{
-    s->differ.n = (uint32_t)(end - s->differ.at);
-    s->restates = restates;
-    return s->differ.n > 0 || restates;
-}
-
-static void list_restated(struct cover_look *l, const uint64_t *inside)
-{
+    const uint64_t *inside = l->k->s->sifted.inside;
     for (uint32_t i = 0; i < l->c->n; i++) {
         const struct aoi__page *page = &l->dir->page.at[l->c->page[i]];
-        list_places(l->k->space, page, changed(l, page, page->state) & inside[i] & l->c->told[i], &l->k->s->restated);
+        list_places(l->k->space, page, page->state & inside[i] & l->c->told[i], &l->k->s->restated);
     }
 }
 
@@ -285,13 +259,14 @@ static uint32_t *room_in(aoi__slots *list, size_t n)
 }
 
 /* Of all pages that were noted: who comes and goes; and what is told still. All places in one loop, whose end is all that may be guessed wrong. */
-static void compare(struct cover_look *l, const uint64_t *inside)
+static void compare(struct cover_look *l)
 {
     const struct aoi_space *space = l->k->space;
     struct aoi__scratch *s = l->k->s;
     struct aoi__cover *c = l->c;
-    const struct aoi__differ *d = s->differ.at, *end = d + s->differ.n;
-    size_t most = (size_t)s->differ.n * AOI__PAGE;
+    const uint64_t *inside = s->sifted.inside;
+    const struct aoi__differ *d = s->sifted.differ, *end = d + s->sifted.differ_n;
+    size_t most = (size_t)s->sifted.differ_n * AOI__PAGE;
     aoi__slots *const list[4] = {&s->gone, &s->went, &s->come, &s->came};
     uint32_t *to[4];
     for (int i = 0; i < 4; i++) to[i] = room_in(list[i], most);
@@ -301,7 +276,7 @@ static void compare(struct cover_look *l, const uint64_t *inside)
     for (uint64_t m = d->places; d < end;) {
         const struct aoi__page *page = &pool[c->page[d->page]];
         uint32_t place = (uint32_t)__builtin_ctzll(m), slot = aoi__page_slots(page, l->dir->dims)[place];
-        uint64_t comes = -(inside[d->page] >> place & 1), arrived = page->arrived & -(uint64_t)(page->window == l->dir->window);
+        uint64_t comes = -(inside[d->page] >> place & 1), arrived = page->arrived;
         uint64_t elsewhere = (((arrived ^ ~page->used) & comes) ^ ~page->used) >> place & 1;
         *to[(comes & 2) + elsewhere]++ = slot | (late_flag & -(uint32_t)(late[d->page] >> place & 1));
         __builtin_prefetch(&space->hot[slot]);
@@ -319,12 +294,12 @@ static void compare(struct cover_look *l, const uint64_t *inside)
     for (uint32_t i = 0; c->late != NULL && i < c->n; i++) c->late[i] &= inside[i];
 }
 
-void aoi__cover_compare(struct aoi__look *k, const uint64_t *inside)
+void aoi__cover_compare(struct aoi__look *k)
 {
     struct cover_look l = {.k = k, .c = &k->p->cover, .dir = k->space->ops->pages(k->space)};
     k->listed = k->s->come.n;
-    if (k->s->restates) list_restated(&l, inside);
-    if (k->s->differ.n > 0) compare(&l, inside);
+    if (k->s->sifted.restated != 0) list_restated(&l);
+    if (k->s->sifted.differ_n > 0) compare(&l);
 }
 
 /* Those of the places that a player who was told of them keeps within its margin, where that is not the box. */
@@ -341,15 +316,13 @@ static uint64_t kept_by_cells(const struct cover_look *l, const struct aoi__page
     return kept;
 }
 
-static const float everywhere[2][3] = {{-INFINITY, -INFINITY, -INFINITY}, {INFINITY, INFINITY, INFINITY}};
-
 static void find_inside(struct cover_look *l, const float lo[3], const float hi[3], double radius, uint64_t *inside)
 {
-    aoi__sieve_box(&l->sieve, lo, hi);
-    l->k->space->kernels->box(&l->sieve, inside);
+    aoi__sieve_box(l->sieve, lo, hi);
+    l->k->space->kernels->box(l->sieve, inside);
     if (l->w->slot == AOI__NONE || l->k->space->set.shape != AOI_SHAPE_SPHERE) return;
-    l->sieve.radius = radius;
-    l->k->space->kernels->sphere(&l->sieve, inside);
+    l->sieve->radius = radius;
+    l->k->space->kernels->sphere(l->sieve, inside);
 }
 
 /* With leave_margin: what is told and within the margin is inside, too; what came from another page within it may have been told there. */
@@ -364,9 +337,9 @@ static void find_kept(struct cover_look *l, uint64_t *inside, uint64_t *outer)
         find_inside(l, w->lo, w->hi, 0, outer);
     else
         find_inside(l, sight.keep_lo, sight.keep_hi, sight.keep_radius, outer);
-    for (uint32_t i = 0; i < l->sieve.n; i++) {
+    for (uint32_t i = 0; i < l->sieve->n; i++) {
         const struct aoi__page *page = &l->dir->page.at[l->c->page[i]];
-        uint64_t maybe = outer[i] & ~inside[i] & (l->c->told[i] | changed(l, page, page->arrived));
+        uint64_t maybe = outer[i] & ~inside[i] & (l->c->told[i] | page->arrived);
         if (maybe != 0 && unit && space->set.shape == AOI_SHAPE_CELLS) maybe = kept_by_cells(l, page, maybe);
         if (maybe != 0) maybe = aoi__with_layers(space, page, l->k->p->set.mask, maybe);
         inside[i] |= maybe & l->c->told[i];
@@ -405,172 +378,174 @@ static void set_rings(struct aoi__rings *rings, struct aoi__look *k, struct aoi_
 }
 
 /* All that is late is told now: there are no tiers any more, or for this once. */
-static void catch_up(struct aoi__cover *c, const uint64_t *inside, uint64_t *want)
+static void catch_up(struct aoi__cover *c, struct aoi__sifted *sifted)
 {
     uint64_t gone = 0;
-    for (uint32_t i = 0; c->late != NULL && i < c->n; i++) {
-        want[i] |= c->late[i] & inside[i];
-        c->late[i] &= ~inside[i]; /* of what has gone: it may stand elsewhere, and is late there */
+    sifted->wanted = 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        sifted->want[i] |= c->late[i] & sifted->inside[i];
+        sifted->wanted += (uint32_t)__builtin_popcountll(sifted->want[i]);
+        c->late[i] &= ~sifted->inside[i]; /* of what has gone: it may stand elsewhere, and is late there */
         gone |= c->late[i];
     }
     if (gone == 0) c->late = NULL; /* its part of the allocation stays as it is */
 }
 
-/* Everything but the plainest case: masks first, then rows of what is wanted. */
-static void look_by_masks(struct cover_look *l, uint64_t *inside, uint64_t *other)
+void aoi__sift_tiers(struct aoi__look *k)
+{
+    struct aoi_space *space = k->space;
+    struct aoi__scratch *s = k->s;
+    struct aoi__cover *c = &k->p->cover;
+    struct aoi__rings rings;
+    set_rings(&rings, k, space->ops->pages(space));
+    for (uint32_t a = 0; a < 3; a++) s->sieve.center[a] = k->anchor[a];
+    s->sieve.page = c->page; /* it may be another since there are masks for what is late */
+    k->left |= space->kernels->due(&s->sieve, &rings, c->told, c->late, &s->sifted);
+}
+
+/* Less those that have no layer of the mask. */
+static void thin_out(const struct aoi_space *space, const struct aoi__cover *c, uint64_t *inside)
+{
+    const struct aoi__sieve *sieve = &space->scratch->sieve;
+    for (uint32_t i = 0; i < c->n; i++) inside[i] = aoi__with_layers(space, &sieve->pool[c->page[i]], sieve->mask, inside[i]);
+}
+
+/* Where the unit stands, which never sees itself, and is taken to be told while pages are sifted, so that it is no difference: its page is the at-th of the cover. */
+struct own {
+    uint32_t at; /* AOI__NONE: nowhere */
+    uint64_t bit;
+};
+
+static inline struct own own_begin(const struct aoi__scratch *s, struct aoi__cover *c, const struct aoi__watch *w)
+{
+    const struct aoi__home home = own_home(s->dir, w);
+    uint32_t at = c->own;
+    if (at >= c->n || c->page[at] != home.page)
+        for (at = 0; at < c->n && c->page[at] != home.page;) at++;
+    if (at == c->n) return (struct own){.at = AOI__NONE};
+    c->own = at;
+    c->told[at] |= bit_of(home);
+    return (struct own){.at = at, .bit = bit_of(home)};
+}
+
+static inline void own_end(const struct own *own, struct aoi__cover *c, struct aoi__sifted *sifted)
+{
+    if (own->at == AOI__NONE) return;
+    c->told[own->at] &= ~own->bit;
+    sifted->wanted -= (sifted->want[own->at] & own->bit) != 0;
+    sifted->want[own->at] &= ~own->bit;
+    if (sifted->inside[own->at] & own->bit) {
+        sifted->inside[own->at] &= ~own->bit;
+        return;
+    }
+    for (uint32_t i = 0; i < sifted->differ_n; i++) { /* it has no layer of the mask */
+        struct aoi__differ *d = &sifted->differ[i];
+        if (d->page != own->at) continue;
+        d->places &= ~own->bit;
+        if (d->places == 0) *d = sifted->differ[--sifted->differ_n];
+        return;
+    }
+}
+
+/* Not all have a common layer of the mask: those that have none are not inside, wherever that is so. */
+static void look_closer(struct aoi_space *space, const struct aoi__cover *c)
+{
+    struct aoi__scratch *s = space->scratch;
+    bool mixed = false;
+    for (uint32_t i = 0; i < c->n; i++) mixed |= !(s->sieve.pool[c->page[i]].all & s->sieve.mask);
+    if (!mixed) return;
+    thin_out(space, c, s->sifted.inside);
+    s->sieve.n = 0;
+    space->kernels->sift(&s->sieve, c->n, c->told, &s->sifted);
+}
+
+/* Of the first pages, up to known, what is inside is found by the box; of the others it is known. */
+static inline void sift(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w, uint32_t known)
+{
+    struct aoi__scratch *s = space->scratch;
+    const struct own own = own_begin(s, c, w);
+    s->sieve.page = c->page;
+    s->sieve.n = known;
+    space->kernels->sift(&s->sieve, c->n, c->told, &s->sifted);
+    if (!(s->sifted.all & s->sieve.mask)) look_closer(space, c);
+    own_end(&own, c, &s->sifted);
+    s->sieve.n = c->n;
+}
+
+/* Everything but the plainest case. */
+static void sift_margin(struct cover_look *l)
 {
     const struct aoi__watch *w = l->w;
-    struct aoi__cover *c = l->c;
     struct aoi__look *k = l->k;
-    l->sieve.n = c->n;
-    double radius = w->slot != AOI__NONE ? (double)k->space->own[w->slot].radius : 0;
+    struct aoi__scratch *s = k->s;
+    uint64_t *inside = s->sifted.inside;
+    double radius = w->slot != AOI__NONE ? (double)k->space->cold[w->slot].radius : 0;
+    s->sieve.page = l->c->page;
+    s->sieve.n = l->c->n;
+    for (uint32_t a = 0; a < 3; a++) s->sieve.center[a] = k->anchor[a];
     find_inside(l, w->base_lo, w->base_hi, radius, inside);
-    for (uint32_t i = 0; i < c->n; i++) inside[i] = aoi__with_layers(k->space, &l->dir->page.at[c->page[i]], k->p->set.mask, inside[i]);
-    if (k->margin > 0) find_kept(l, inside, other);
-    const struct aoi__home own = own_home(l->dir, w);
-    bool tiered = k->tiers != NULL && !k->p->set.presence_only;
-    for (uint32_t i = 0; i < c->n; i++) {
-        const struct aoi__page *page = &l->dir->page.at[c->page[i]];
-        if (c->page[i] == own.page) inside[i] &= ~bit_of(own);
-        other[i] = inside[i] & c->told[i] & (tiered ? UINT64_MAX : changed(l, page, page->moved));
-    }
-    if (tiered) {
-        struct aoi__rings rings;
-        set_rings(&rings, k, k->space->ops->pages(k->space));
-        aoi__sieve_box(&l->sieve, everywhere[0], everywhere[1]);
-        l->sieve.page = c->page; /* it may be another since there are masks for what is late */
-        l->sieve.any_layer = true;
-        k->left |= k->space->kernels->tiers(&l->sieve, &rings, other, c->late, other, &k->s->updates);
-    } else if (!k->p->set.presence_only) {
-        catch_up(c, inside, other);
-        k->space->kernels->rows(&l->sieve, other, &k->s->updates);
-    }
-    struct aoi__differ *d = note_first(k->s, c->n);
-    bool restates = false;
-    for (uint32_t i = 0; i < c->n; i++) {
-        const struct aoi__page *page = &l->dir->page.at[c->page[i]];
-        restates |= note(&d, i, page, l->dir->window, c->told[i], inside[i]);
-    }
-    note_end(k->s, d, restates);
+    if (k->margin > 0) find_kept(l, inside, s->other);
+    sift(k->space, l->c, w, 0);
 }
 
-/* The rest for a page of which `in` lies inside, where it was not a kernel for boxes that found it, or not all have a layer of the mask. Returns what is to be seen of that. */
-static uint64_t sift_page(struct aoi_space *space, const struct aoi__cover *c, uint32_t i, struct aoi__sieve *sieve, struct aoi__teller *t,
-                          uint64_t in)
+void aoi__sift_box(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w)
 {
-    const struct aoi__page *page = &sieve->pool[c->page[i]];
-    in = aoi__with_layers(space, page, sieve->mask, in);
-    uint64_t want = in & c->told[i];
-    if (!t->rows || want == 0) return in;
-    sieve->page = &c->page[i];
-    sieve->n = 1;
-    if (t->k != NULL) {
-        sieve->any_layer = true;
-        t->k->left |= space->kernels->tiers(sieve, &t->rings, &want, &c->late[i], &want, &space->scratch->updates);
-        sieve->any_layer = false;
-        return in;
-    }
-    want &= page->window == sieve->window ? page->moved : 0;
-    if (want != 0) space->kernels->rows(sieve, &want, &space->scratch->updates);
-    return in;
-}
-
-bool aoi__sift_box(struct aoi_space *space, const struct aoi__cover *c, struct aoi__sieve *sieve, struct aoi__teller *t, uint64_t *inside)
-{
-    const struct aoi__watch *w = &space->watches.at[c->watch];
-    const struct aoi__home own = own_home(space->ops->pages(space), w);
-    const uint32_t *number = c->page, n = c->n, border = t->k != NULL ? n : c->border,
-                   mask = sieve->mask; /* what stores to inside are not to make the compiler reload */
-    const uint64_t *told = c->told, window = sieve->window;
-    const struct aoi__page *pool = sieve->pool;
-    struct aoi__differ *d = note_first(space->scratch, n);
-    bool restates = false;
-    sieve->page = number;
-    sieve->n = border;
-    aoi__sieve_box(sieve, w->base_lo, w->base_hi);
-    if (t->k != NULL)
-        t->k->left |= space->kernels->tiers(sieve, &t->rings, told, c->late, inside, &space->scratch->updates);
-    else if (t->rows)
-        space->kernels->box_rows(sieve, told, inside, &space->scratch->updates);
-    else
-        space->kernels->box(sieve, inside);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct aoi__page *page = &pool[number[i]];
-        uint64_t in = i < border ? inside[i] : page->used;
-        if (i >= border || !(page->all & mask)) in = sift_page(space, c, i, sieve, t, in);
-        in &= ~(number[i] == own.page ? bit_of(own) : 0);
-        inside[i] = in;
-        restates |= note(&d, i, page, window, told[i], in);
-    }
-    return note_end(space->scratch, d, restates);
+    struct aoi__scratch *s = space->scratch;
+    aoi__reserve_masks(s, c->n);
+    aoi__sieve_box(&s->sieve, w->base_lo, w->base_hi);
+    for (uint32_t i = c->border; i < c->n; i++) s->sifted.inside[i] = s->sieve.pool[c->page[i]].used;
+    sift(space, c, w, c->border);
 }
 
 #define FEW_PLACES 4 /* are looked at one by one */
 
 /* Places of a page that are not, or may not be, as they were at the last flush. */
-static uint64_t changed_places(const struct aoi__sieve *sieve, const struct aoi__page *page)
+static uint64_t changed_places(const struct aoi__page *page)
 {
-    return page->window == sieve->window ? page->moved | page->arrived | page->state | (page->busy & ~page->used) : 0;
+    return page->moved | page->arrived | page->state | (page->busy & ~page->used);
 }
 
-/* What is to be seen of the i-th page, of which only these places have changed; and the rows of those that moved. */
-static uint64_t sift_places(struct aoi_space *space, const struct aoi__cover *c, uint32_t i, struct aoi__sieve *sieve, struct aoi__teller *t,
-                            uint64_t changed)
+/* Which of the places lie in the box. */
+static uint64_t places_inside(const struct aoi_space *space, const struct aoi__page *page, uint64_t places)
 {
-    const struct aoi__page *page = &sieve->pool[c->page[i]];
+    const struct aoi__sieve *sieve = &space->scratch->sieve;
     uint64_t in = 0;
-    for (uint64_t m = changed & page->used; m != 0; m &= m - 1) {
+    for (uint64_t m = places & page->used; m != 0; m &= m - 1) {
         uint32_t k = (uint32_t)__builtin_ctzll(m);
         float pos[3] = {0};
         for (uint32_t a = 0; a < space->dims; a++) pos[a] = page->x[a * page->cap + k];
         in |= (uint64_t)aoi__inside(pos, sieve->lo, sieve->hi, space->dims) << k;
     }
-    return sift_page(space, c, i, sieve, t, in) | (c->told[i] & ~changed);
+    return in;
 }
 
-bool aoi__sift_changed(struct aoi_space *space, const struct aoi__cover *c, struct aoi__sieve *sieve, struct aoi__teller *t, uint64_t *inside)
+void aoi__sift_changed(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w)
 {
-    const struct aoi__watch *w = &space->watches.at[c->watch];
     struct aoi__scratch *s = space->scratch;
-    const struct aoi__home own = own_home(space->ops->pages(space), w);
-    struct aoi__cover part = *c; /* the pages of which many places have changed */
-    for (int i = 1; i < 3; i++) aoi__reserve_pages(&s->mask[i], c->n);
-    aoi__reserve_pages(&s->found, c->n);
-    part.page = s->found.at;
-    part.told = s->mask[1].at;
-    part.n = part.border = 0;
+    struct aoi__sieve *sieve = &s->sieve;
+    aoi__reserve_masks(s, c->n);
+    array_reserve(&s->found, c->n);
+    uint64_t *inside = s->sifted.inside;
+    uint32_t n = 0; /* pages of which many places have changed */
     aoi__sieve_box(sieve, w->base_lo, w->base_hi);
     for (uint32_t i = 0; i < c->n; i++) {
         const struct aoi__page *page = &sieve->pool[c->page[i]];
-        uint64_t changed = changed_places(sieve, page);
+        uint64_t changed = changed_places(page);
         inside[i] = c->told[i];
         if (changed == 0) continue;
-        if (__builtin_popcountll(changed) <= FEW_PLACES) {
-            if (c->page[i] == own.page) changed &= ~bit_of(own);
-            inside[i] = sift_places(space, c, i, sieve, t, changed);
-            continue;
-        }
-        part.page[part.n] = c->page[i];
-        part.told[part.n++] = c->told[i];
-        if (i < c->border) part.border = part.n;
+        if (i >= c->border)
+            inside[i] = page->used;
+        else if (__builtin_popcountll(changed) <= FEW_PLACES)
+            inside[i] = places_inside(space, page, changed) | (c->told[i] & ~changed);
+        else
+            s->found.at[n++] = c->page[i];
     }
-    if (part.n > 0) aoi__sift_box(space, &part, sieve, t, s->mask[2].at);
-    struct aoi__differ *d = note_first(s, c->n);
-    bool restates = false;
-    for (uint32_t i = 0, k = 0; i < c->n; i++) {
-        if (k < part.n && c->page[i] == part.page[k]) inside[i] = s->mask[2].at[k++];
-        restates |= note(&d, i, &sieve->pool[c->page[i]], sieve->window, c->told[i], inside[i]);
-    }
-    return note_end(s, d, restates);
-}
-
-void aoi__teller_for(struct aoi__teller *t, struct aoi__look *k, struct aoi__sieve *sieve)
-{
-    t->rows = !k->p->set.presence_only;
-    t->k = t->rows && k->tiers != NULL ? k : NULL;
-    if (t->k == NULL) return;
-    set_rings(&t->rings, k, k->space->ops->pages(k->space));
-    for (uint32_t a = 0; a < 3; a++) sieve->center[a] = k->anchor[a];
+    sieve->page = s->found.at;
+    sieve->n = n;
+    if (n > 0) space->kernels->box(sieve, s->part);
+    for (uint32_t i = 0, k = 0; k < n; i++)
+        if (c->page[i] == s->found.at[k]) inside[i] = s->part[k++];
+    sift(space, c, w, 0);
 }
 
 void aoi__cover_look(struct aoi__look *k)
@@ -578,26 +553,22 @@ void aoi__cover_look(struct aoi__look *k)
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
     struct aoi__cover *c = &k->p->cover;
-    struct cover_look l = {.k = k, .c = c, .dir = space->ops->pages(space), .w = &space->watches.at[c->watch]};
+    struct cover_look l = {.k = k, .c = c, .dir = space->ops->pages(space), .w = &space->watches.at[c->watch], .sieve = &s->sieve};
     if (c->stale) restock(k);
-    l.sieve = (struct aoi__sieve){.pool = l.dir->page.at,
-                                  .page = c->page,
-                                  .dims = space->dims,
-                                  .extra = space->set.extra,
-                                  .mask = k->p->set.mask,
-                                  .window = l.dir->window,
-                                  .center = {k->anchor[0], k->anchor[1], k->anchor[2]}};
-    for (int i = 0; i < 2; i++) aoi__reserve_pages(&s->mask[i], c->n);
-    aoi__rows_reserve(&s->updates, s->updates.n + c->told_n + k->p->told.n + 2 * AOI__LANES);
+    s->sieve.mask = k->p->set.mask;
+    aoi__reserve_masks(s, c->n);
     bool box = l.w->slot == AOI__NONE || space->set.shape != AOI_SHAPE_SPHERE;
-    if (!box || k->margin > 0 || (c->late != NULL && k->tiers == NULL)) {
-        look_by_masks(&l, s->mask[0].at, s->mask[1].at);
-    } else {
-        struct aoi__teller teller;
-        aoi__teller_for(&teller, k, &l.sieve);
-        aoi__sift_box(space, c, &l.sieve, &teller, s->mask[0].at);
-    }
-    aoi__cover_compare(k, s->mask[0].at);
+    if (box && k->margin == 0)
+        aoi__sift_box(space, c, l.w);
+    else
+        sift_margin(&l);
+    if (k->p->set.presence_only)
+        s->sifted.wanted = 0;
+    else if (k->tiers != NULL)
+        aoi__sift_tiers(k);
+    else if (c->late != NULL)
+        catch_up(c, &s->sifted);
+    aoi__cover_compare(k);
 }
 
 /* Which of the cover's masks, and which bit of it, are about an entity that stands in one of its pages. */
@@ -629,7 +600,7 @@ static void rehouse_row(struct aoi__look *k, uint32_t slot)
 {
     struct aoi_rows *updates = &k->s->updates;
     if (aoi__look_due(k, slot)) {
-        aoi__rows_reserve(updates, updates->n + 1 + 2 * AOI__LANES);
+        aoi__rows_reserve(updates, updates->n + 1);
         aoi__row_set(updates, updates->n++, &k->space->hot[slot], false);
         return;
     }

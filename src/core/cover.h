@@ -28,22 +28,15 @@ void aoi__cover_drop(struct aoi__look *k, uint32_t slot);
 /* Whether it belongs into the cover of a player that sees it by the watch, not into the list: what has appeal, and the unit itself. */
 bool aoi__cover_takes(const struct aoi_space *space, uint32_t watch, uint32_t slot);
 
-/* Parts of a look, for glance.c. How the rows of a player are told: at once, or by tiers, or not at all: */
-struct aoi__teller {
-    bool rows;
-    struct aoi__look *k; /* not NULL: by tiers */
-    struct aoi__rings rings;
-};
-/* For the player and the tiers of k; if there are any, k->anchor is set. */
-void aoi__teller_for(struct aoi__teller *t, struct aoi__look *k, struct aoi__sieve *sieve);
-/* By the box in which everything enters: what is inside each page; and, if they are wanted, the rows of what is told, inside, and moved. Whether anybody came or went, or has
- * another state. */
-bool aoi__sift_box(struct aoi_space *space, const struct aoi__cover *c, struct aoi__sieve *sieve, struct aoi__teller *t, uint64_t *inside);
+/* Parts of a look, for glance.c. By the box in which everything enters, and the sieve of the scratch with its mask: what is in sifted there. */
+void aoi__sift_box(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w);
 /* The same for a watch that is where it was, of a player that was told all that was inside: only pages that changed in the window are looked at. When few move, most of what a player
  * sees lies still, and columns that nobody has touched are far away in memory. Not by tiers. */
-bool aoi__sift_changed(struct aoi_space *space, const struct aoi__cover *c, struct aoi__sieve *sieve, struct aoi__teller *t, uint64_t *inside);
-/* Fills the lists of the scratch as aoi__cover_look() does, by what is inside each page. */
-void aoi__cover_compare(struct aoi__look *k, const uint64_t *inside);
+void aoi__sift_changed(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w);
+/* Of what was sifted, those of which it is not the turn wait, by the tiers and the anchor of k. */
+void aoi__sift_tiers(struct aoi__look *k);
+/* Fills the lists of the scratch as aoi__cover_look() does, by what was sifted. */
+void aoi__cover_compare(struct aoi__look *k);
 
 /* The places of a page, of those, that have a layer of the mask. */
 uint64_t aoi__with_layers(const struct aoi_space *space, const struct aoi__page *page, uint32_t mask, uint64_t places);

@@ -29,8 +29,11 @@ void aoi__scratch_free(struct aoi__scratch *s)
     array_clear(&s->owed);
     array_clear(&s->came);
     array_clear(&s->went);
-    array_clear(&s->differ);
-    for (int i = 0; i < 3; i++) array_clear(&s->mask[i]);
+    free(s->sifted.inside);
+    free(s->sifted.want);
+    free(s->sifted.differ);
+    free(s->other);
+    free(s->part);
     array_clear(&s->leave_id);
     array_clear(&s->payload_id);
     array_clear(&s->layers_id);
@@ -43,6 +46,15 @@ void aoi__scratch_free(struct aoi__scratch *s)
     array_clear(&s->enter_payload);
     array_clear(&s->message);
     free(s);
+}
+
+void aoi__grow_masks(struct aoi__scratch *s, uint32_t pages)
+{
+    size_t cap = (size_t)pages + pages / 2 + 64;
+    uint64_t **const mask[] = {&s->sifted.inside, &s->sifted.want, &s->other, &s->part};
+    for (size_t i = 0; i < sizeof mask / sizeof *mask; i++) *mask[i] = mem_realloc(*mask[i], cap * sizeof **mask[i]);
+    s->sifted.differ = mem_realloc(s->sifted.differ, cap * sizeof *s->sifted.differ);
+    s->pages_cap = (uint32_t)cap;
 }
 
 /* Takes bytes from the room; false: they do not fit. */
@@ -239,7 +251,7 @@ static void restate(struct aoi__look *k)
     struct aoi__scratch *s = k->s;
     uint32_t kept = s->kept.n;
     s->leave_id.n = 0;
-    s->updates.n = 0;
+    s->updates.n = s->sifted.wanted = 0;
     for (uint32_t i = 0; i < kept; i++) s->kept.at[i] &= AOI__TOLD_SLOT; /* nothing is owed or late any more */
     emit_enters(k, &s->kept);
     for (uint32_t i = s->kept.n; i < kept; i++) aoi__slot_untold(k->space, s->kept.at[i]);
@@ -388,45 +400,89 @@ static void fill_delta(const struct aoi__look *k, struct aoi_delta *d)
     d->message_len = s->message_len.at;
 }
 
-/* Where the sink wants its update columns, they are put. */
-static bool place(const struct aoi_sink *sink, const struct aoi_delta *d)
+/* The columns of the rows that there are, behind so many others. */
+static void copy_rows(const struct aoi_space *space, const struct aoi_places *to, size_t behind)
 {
-    const struct aoi_updates *u = &d->updates;
-    struct aoi_places to = {0};
-    if (sink->columns == NULL || u->n == 0 || !sink->columns(sink->ctx, d, &to)) return false;
-    memcpy(to.id, u->id, u->n * sizeof *u->id);
-    memcpy(to.x, u->x, u->n * sizeof *u->x);
-    memcpy(to.y, u->y, u->n * sizeof *u->y);
-    if (u->z != NULL) memcpy(to.z, u->z, u->n * sizeof *u->z);
-    if (u->extra != NULL) memcpy(to.extra, u->extra, u->n * sizeof *u->extra);
+    const struct aoi_rows *rows = &space->scratch->updates;
+    size_t n = rows->n;
+    memcpy((uint64_t *)to->id + behind, rows->id, n * sizeof *rows->id);
+    memcpy((float *)to->x + behind, rows->x, n * sizeof *rows->x);
+    memcpy((float *)to->y + behind, rows->y, n * sizeof *rows->y);
+    if (space->dims == 3) memcpy((float *)to->z + behind, rows->z, n * sizeof *rows->z);
+    if (space->set.extra) memcpy((uint32_t *)to->extra + behind, rows->extra, n * sizeof *rows->extra);
+}
+
+/* The rows that are wanted, behind those that there are. */
+static void make_rows(struct aoi_space *space)
+{
+    struct aoi__scratch *s = space->scratch;
+    if (s->sifted.wanted == 0) return;
+    aoi__rows_reserve(&s->updates, aoi__updates_n(s) + 2 * AOI__LANES);
+    space->kernels->rows(&s->sieve, s->sifted.want, &s->updates);
+}
+
+static void point_at_rows(const struct aoi_space *space, struct aoi_updates *u)
+{
+    const struct aoi_rows *rows = &space->scratch->updates;
+    u->id = rows->id;
+    u->x = rows->x;
+    u->y = rows->y;
+    u->z = space->dims == 3 ? rows->z : NULL;
+    u->extra = space->set.extra ? rows->extra : NULL;
+}
+
+/* Where the sink wants its update columns, they are put: if it wants any at all. */
+static bool place(struct aoi_space *space, const struct aoi_sink *sink, const struct aoi_delta *d)
+{
+    struct aoi__scratch *s = space->scratch;
+    struct aoi_places to;
+    if (sink->columns == NULL || !sink->columns(sink->ctx, d, &to)) return false;
+    size_t direct = 0;
+    if (space->kernels->place != NULL && (direct = s->sifted.wanted) > 0)
+        space->kernels->place(&s->sieve, s->sifted.want, &to);
+    else
+        make_rows(space);
+    if (s->updates.n > 0) copy_rows(space, &to, direct);
     return true;
 }
 
 void aoi__deliver(struct aoi_space *space, struct aoi__player *p, struct aoi_delta *d)
 {
     const struct aoi_sink *sink = &space->world->sink;
-    const struct aoi_rows *rows = &space->scratch->updates;
+    struct aoi__scratch *s = space->scratch;
+    size_t n = aoi__updates_n(s);
+    s->sieve.page = p->cover.page; /* its list may have moved since it was looked at */
     d->player = p->id;
     d->seq = ++p->seq;
     d->owner = p->owner;
     d->full = p->full;
     d->messages_lost = p->lost;
-    d->updates = (struct aoi_updates){.n = rows->n, .id = rows->id, .x = rows->x, .y = rows->y};
-    if (space->dims == 3) d->updates.z = rows->z;
-    if (space->set.extra) d->updates.extra = rows->extra;
+    d->updates.n = n;
     p->full = false;
     p->lost = 0;
-    space->stats.updates += rows->n;
+    space->stats.updates += n;
     space->stats.deltas++;
-    d->placed = place(sink, d);
+    d->placed = n > 0 && place(space, sink, d);
+    if (!d->placed) {
+        make_rows(space);
+        point_at_rows(space, &d->updates);
+    }
     if (sink->deliver != NULL) sink->deliver(sink->ctx, d);
+}
+
+void aoi__deliver_begin(struct aoi_space *space, const struct aoi_flush_info *info)
+{
+    struct aoi__scratch *s = space->scratch;
+    s->delta = (struct aoi_delta){.space = space->id, .flush = info->flush, .tag = info->tag, .time_us = info->time_us};
+    aoi__rows_reserve(&s->updates, 1); /* columns that there are are not NULL */
+    point_at_rows(space, &s->delta.updates);
 }
 
 static void deliver(struct aoi__look *k)
 {
     struct aoi__scratch *s = k->s;
     size_t others = s->leave_id.n + s->enters.n + s->payload_id.n + s->layers_id.n + s->message.n;
-    if (!k->p->full && others + s->updates.n == 0) return;
+    if (!k->p->full && others + aoi__updates_n(s) == 0) return;
     if (others == 0) {
         aoi__deliver(k->space, k->p, &s->delta);
         return;
@@ -444,7 +500,7 @@ void aoi__emit(struct aoi__look *k, size_t room)
     s->payload_id.n = s->payload.n = s->payload_len.n = s->layers_id.n = s->layers.n = 0;
     emit_leaves(k);
     if (s->kept.n > 0 && !k->inline_updates && !k->p->full) emit_updates(k);
-    size_t must = AOI_DELTA_OVERHEAD + s->leave_id.n * sizeof(uint64_t) + s->updates.n * AOI_UPDATE_BYTES;
+    size_t must = AOI_DELTA_OVERHEAD + s->leave_id.n * sizeof(uint64_t) + aoi__updates_n(s) * AOI_UPDATE_BYTES;
     k->room = room > must ? room - must : 0;
     if (k->p->full)
         restate(k);

@@ -25,7 +25,6 @@ struct large {
 struct aoi__glance {
     bool usable;
     const struct aoi__blocks *dir;
-    struct aoi__sieve sieve;
     struct aoi__look look; /* as much of one as looking by tiers takes */
     struct large large;
 };
@@ -70,19 +69,20 @@ void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info
     const struct aoi_settings *set = &space->set;
     if (s->glance == NULL) s->glance = mem_zalloc(sizeof *s->glance);
     struct aoi__glance *g = s->glance;
-    s->delta = (struct aoi_delta){.space = space->id, .flush = info->flush, .tag = info->tag, .time_us = info->time_us};
-    if (space->ops->pages != NULL && (set->tiers.n > 0 || set->tiers.beyond > 1))
-        array_reserve(&s->reach, (size_t)space->ops->pages(space)->page.cap * AOI__PAGE); /* not n: for that grows more often */
-    g->usable = space->ops->pages != NULL && set->shape != AOI_SHAPE_SPHERE && set->min_stay_ms == 0 && set->max_view == 0 &&
-                set->leave_margin == 0 && (space->large_n == 0 || (space->large_n <= AOI__BOXES && set->shape == AOI_SHAPE_BOX)) &&
-                space->messages.n == 0;
+    aoi__deliver_begin(space, info);
+    g->usable = false;
+    if (space->ops->pages == NULL) return;
+    s->dir = g->dir = space->ops->pages(space);
+    s->sieve = (struct aoi__sieve){.pool = g->dir->page.at, .dims = space->dims, .extra = set->extra};
+    if (set->tiers.n > 0 || set->tiers.beyond > 1)
+        array_reserve(&s->reach, (size_t)g->dir->page.cap * AOI__PAGE); /* not n: for that grows more often */
+    g->usable = set->shape != AOI_SHAPE_SPHERE && set->min_stay_ms == 0 && set->max_view == 0 && set->leave_margin == 0 &&
+                (space->large_n == 0 || (space->large_n <= AOI__BOXES && set->shape == AOI_SHAPE_BOX)) && space->messages.n == 0;
     if (!g->usable) return;
-    g->dir = space->ops->pages(space);
     g->look = (struct aoi__look){.space = space, .s = s, .info = info, .one_anchor = true};
     aoi__look_tiers(&g->look);
     list_large(space, &g->large);
     g->usable = g->look.tiers == NULL || space->large_n == 0;
-    g->sieve = (struct aoi__sieve){.pool = g->dir->page.at, .dims = space->dims, .extra = set->extra, .window = g->dir->window};
 }
 
 /* What the player was told of them. False: also of something else, or it is owed something. */
@@ -101,10 +101,11 @@ static bool large_told(const struct aoi_space *space, const struct aoi__player *
 static uint64_t large_inside(const struct aoi_space *space, const struct aoi__watch *w)
 {
     const struct aoi__glance *g = space->scratch->glance;
+    const struct aoi__sieve *sieve = &space->scratch->sieve;
     const struct large *l = &g->large;
-    uint64_t in = space->kernels->touch(&g->sieve, &l->boxes);
-    for (uint64_t m = l->all & g->sieve.mask ? 0 : in; m != 0; m &= m - 1)
-        if (!(space->hot[l->slot[__builtin_ctzll(m)]].layers & g->sieve.mask)) in &= ~(m & -m);
+    uint64_t in = space->kernels->touch(sieve, &l->boxes);
+    for (uint64_t m = l->all & sieve->mask ? 0 : in; m != 0; m &= m - 1)
+        if (!(space->hot[l->slot[__builtin_ctzll(m)]].layers & sieve->mask)) in &= ~(m & -m);
     if (in == 0 || w->slot == AOI__NONE || aoi__home_of(g->dir, w->slot).page != AOI__NOWHERE) return in;
     return in & ~((uint64_t)1 << aoi__large_place(space, w->slot)); /* the unit is one of them, and never sees itself */
 }
@@ -115,13 +116,14 @@ static bool glance_large(struct aoi_space *space, struct aoi__player *p, const s
     struct aoi__glance *g = space->scratch->glance;
     const struct large *l = &g->large;
     struct aoi_rows *rows = &space->scratch->updates;
-    aoi__sieve_box(&g->sieve, w->base_lo, w->base_hi);
+    aoi__sieve_box(&space->scratch->sieve, w->base_lo, w->base_hi);
     bool known = p->large_known && p->served >= space->large_serial;
     if (!known && !large_told(space, p, &p->large_told)) return false;
     p->large_known = true;
     if (large_inside(space, w) != p->large_told) return false;
     *state = (p->large_told & l->state) != 0;
     if (p->set.presence_only) return true;
+    aoi__rows_reserve(rows, space->large_n);
     for (uint64_t m = p->large_told & l->moved; m != 0; m &= m - 1) aoi__row_set(rows, rows->n++, &space->hot[l->slot[__builtin_ctzll(m)]], false);
     return true;
 }
@@ -139,17 +141,18 @@ static void keep_list(struct aoi__look *k)
 }
 
 /* Somebody came or went, or its state changed: the rest is done as for everybody. */
-static bool differ(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, const uint64_t *inside, bool waits,
-                   bool state)
+static bool differ(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, bool waits, bool state)
 {
     struct aoi__look k;
-    size_t rows = space->scratch->updates.n;
+    struct aoi__scratch *s = space->scratch;
+    size_t rows = s->updates.n, wanted = s->sifted.wanted;
     aoi__look_begin(&k, space, p, info, 0);
     k.left = waits;
-    space->scratch->updates.n = rows;
+    s->updates.n = rows;
+    s->sifted.wanted = wanted;
     k.list_kept = !state;
     if (state) keep_list(&k);
-    aoi__cover_compare(&k, inside);
+    aoi__cover_compare(&k);
     aoi__cover_reconcile(&k);
     aoi__choose_enters(&k);
     aoi__emit(&k, room);
@@ -160,7 +163,7 @@ static bool differ(struct aoi_space *space, struct aoi__player *p, size_t room, 
 void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *p, bool near)
 {
     const struct aoi__cover *c = &p->cover;
-    const struct aoi__page *pool = space->scratch->glance->sieve.pool;
+    const struct aoi__page *pool = space->scratch->sieve.pool;
     if (!space->scratch->glance->usable || c->watch == AOI__NONE) return;
     if (!near) {
         __builtin_prefetch(&space->watches.at[c->watch]);
@@ -171,39 +174,38 @@ void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *
         if (c->late != NULL && c->unit != AOI__NONE) __builtin_prefetch(&space->hot[c->unit]); /* where distances are measured from */
         return;
     }
-    for (uint32_t i = 0; i < c->n && i < FETCHED; i++) {
-        __builtin_prefetch(&pool[c->page[i]]);
-        __builtin_prefetch(&pool[c->page[i]].busy);
-    }
+    for (uint32_t i = 0; i < c->n && i < FETCHED; i++) { __builtin_prefetch(&pool[c->page[i]]); }
 }
 
 bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, bool *left)
 {
     struct aoi__scratch *s = space->scratch;
     struct aoi__glance *g = s->glance;
-    const struct aoi__cover *c = &p->cover;
+    struct aoi__cover *c = &p->cover;
     if (!g->usable || !p->plain || c->stale || p->full || (c->late != NULL && g->look.tiers == NULL)) return false;
     const struct aoi__watch *w = &space->watches.at[c->watch];
     if (!w->active || !w->coverable) return false;
-    aoi__reserve_pages(&s->mask[0], c->n);
-    aoi__rows_reserve(&s->updates, c->told_n + space->large_n + 2 * AOI__LANES);
-    uint64_t *inside = s->mask[0].at;
-    bool state = false;
     s->updates.n = 0;
-    g->sieve.mask = p->set.mask;
+    s->sieve.mask = p->set.mask;
+    bool state = false;
     if (space->large_n == 0 ? p->listed : !glance_large(space, p, w, &state)) return false;
     struct aoi__look *k = &g->look;
-    k->p = p;
+    bool tiered = k->tiers != NULL && !p->set.presence_only;
+    if (w->placed != (space->flush & AOI__PLACED) && !tiered)
+        aoi__sift_changed(space, c, w);
+    else
+        aoi__sift_box(space, c, w);
+    if (p->set.presence_only) s->sifted.wanted = 0;
     k->left = false;
-    if (k->tiers != NULL) aoi__watch_anchor(space, w, k->anchor);
-    struct aoi__teller teller;
-    aoi__teller_for(&teller, k, &g->sieve);
-    bool still = w->placed != (space->flush & AOI__PLACED) && teller.k == NULL;
-    bool differs = (still ? aoi__sift_changed : aoi__sift_box)(space, c, &g->sieve, &teller, inside);
+    if (tiered) {
+        k->p = p;
+        aoi__watch_anchor(space, w, k->anchor);
+        aoi__sift_tiers(k);
+    }
     *left = k->left;
-    if (differs || state)
-        *left = differ(space, p, room, info, inside, *left, state);
-    else if (s->updates.n > 0)
+    if (s->sifted.differ_n > 0 || s->sifted.restated != 0 || state)
+        *left = differ(space, p, room, info, *left, state);
+    else if (aoi__updates_n(s) > 0)
         aoi__deliver(space, p, &s->delta);
     p->served = space->serial;
     return true;

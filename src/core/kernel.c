@@ -5,11 +5,65 @@
 
 #include "core/space.h"
 
-/* Those of told ones that moved, or that are late. */
-static inline uint64_t want_rows(const struct aoi__sieve *s, const struct aoi__page *page, uint64_t told, uint64_t late)
+#define ALWAYS static inline __attribute__((always_inline))
+
+/* What is known of pages so far: apart from aoi__sifted, so that the compiler need not take a store to a mask for one to these. */
+struct sifting {
+    const struct aoi__page *pool;
+    const uint32_t *number;
+    const uint64_t *told;
+    uint64_t *inside, *want, restated;
+    struct aoi__differ *differ;
+    uint32_t all;
+    size_t wanted;
+};
+
+ALWAYS struct sifting sift_begin(const struct aoi__sieve *s, const uint64_t *told, const struct aoi__sifted *out)
 {
-    if (!s->any_layer && !(page->all & s->mask)) return 0;
-    return told & ((page->window == s->window ? page->moved : 0) | late);
+    return (struct sifting){
+        .pool = s->pool, .number = s->page, .told = told, .inside = out->inside, .want = out->want, .differ = out->differ, .all = UINT32_MAX};
+}
+
+/* What follows from what is inside the i-th page: without a branch, for none could be guessed well. */
+ALWAYS void judge(struct sifting *g, uint32_t i, const struct aoi__page *page, uint64_t in)
+{
+    uint64_t told = g->told[i], want = in & told & page->moved;
+    g->inside[i] = in;
+    g->want[i] = want;
+    g->wanted += (uint32_t)__builtin_popcountll(want);
+    g->restated |= page->state & told;
+    g->all &= page->all;
+    *g->differ = (struct aoi__differ){.places = told ^ in, .page = i};
+    g->differ += told != in;
+}
+
+ALWAYS void sift_end(const struct sifting *g, struct aoi__sifted *out)
+{
+    out->differ_n = (uint32_t)(g->differ - out->differ);
+    out->wanted = g->wanted;
+    out->restated = g->restated;
+    out->all = g->all;
+}
+
+/* A copy, so that stores to masks do not make the compiler reload it. Not of the box and the center: they have just been stored piece by piece, and to load them in one would have to
+ * wait until all pieces have gone to the cache. */
+ALWAYS struct aoi__sieve local_of(const struct aoi__sieve *s)
+{
+    return (struct aoi__sieve){.pool = s->pool, .page = s->page, .n = s->n};
+}
+
+/* Of what may be wanted of the i-th page, it is the turn of `due`: the same for all kernels. */
+ALWAYS uint64_t waiting(const struct aoi__sifted *io, uint32_t i, const uint64_t *told, const uint64_t *late)
+{
+    return (io->want[i] | late[i]) & told[i] & io->inside[i];
+}
+
+ALWAYS bool take_due(struct aoi__sifted *io, uint32_t i, uint64_t *late, uint64_t waits, uint64_t due)
+{
+    late[i] = (late[i] | waits) & ~due;
+    io->want[i] = due;
+    io->wanted += (uint32_t)__builtin_popcountll(due);
+    return (waits & ~due) != 0;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- plain C */
@@ -53,13 +107,14 @@ static void plain_box(const struct aoi__sieve *s, uint64_t *inside)
     for (uint32_t i = 0; i < s->n; i++) inside[i] = plain_inside(s, &s->pool[s->page[i]]);
 }
 
-static void plain_box_rows(const struct aoi__sieve *s, const uint64_t *told, uint64_t *inside, struct aoi_rows *rows)
+static void plain_sift(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, struct aoi__sifted *out)
 {
-    for (uint32_t i = 0; i < s->n; i++) {
-        const struct aoi__page *page = &s->pool[s->page[i]];
-        inside[i] = plain_inside(s, page);
-        plain_page(s, page, inside[i] & want_rows(s, page, told[i], 0), rows);
+    struct sifting g = sift_begin(s, told, out);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct aoi__page *page = &g.pool[g.number[i]];
+        judge(&g, i, page, i < s->n ? plain_inside(s, page) : g.inside[i]);
     }
+    sift_end(&g, out);
 }
 
 static double distance2(const struct aoi__sieve *s, const struct aoi__page *page, uint32_t k)
@@ -99,19 +154,15 @@ static uint64_t due_of(const struct aoi__sieve *s, const struct aoi__rings *r, c
     return due;
 }
 
-static bool plain_tiers(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
-                        struct aoi_rows *rows)
+static bool plain_due(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, struct aoi__sifted *io)
 {
-    uint64_t left = 0;
+    bool left = false;
+    io->wanted = 0;
     for (uint32_t i = 0; i < s->n; i++) {
-        const struct aoi__page *page = &s->pool[s->page[i]];
-        uint64_t in = plain_inside(s, page), want = want_rows(s, page, told[i], late[i]) & in, due = due_of(s, r, page, want);
-        inside[i] = in;
-        late[i] = (late[i] | want) & ~due;
-        left |= want & ~due;
-        plain_page(s, page, due, rows);
+        uint64_t waits = waiting(io, i, told, late);
+        left |= take_due(io, i, late, waits, due_of(s, r, &s->pool[s->page[i]], waits));
     }
-    return left != 0;
+    return left;
 }
 
 static uint64_t plain_touch(const struct aoi__sieve *s, const struct aoi__boxes *boxes)
@@ -126,7 +177,7 @@ static uint64_t plain_touch(const struct aoi__sieve *s, const struct aoi__boxes 
 }
 
 static const struct aoi__kernels plain = {
-    .box = plain_box, .box_rows = plain_box_rows, .sphere = plain_sphere, .tiers = plain_tiers, .touch = plain_touch, .rows = plain_rows};
+    .box = plain_box, .sift = plain_sift, .sphere = plain_sphere, .due = plain_due, .touch = plain_touch, .rows = plain_rows};
 
 /* ------------------------------------------------------------------------------------------------------------- AVX2 */
 
@@ -134,7 +185,7 @@ static const struct aoi__kernels plain = {
 #include <immintrin.h>
 
 #define TARGET __attribute__((target("avx2,popcnt,bmi")))
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE ALWAYS
 
 /* order_4[m]: the 32-bit halves of the 64-bit lanes set in m, lowest first. */
 #define HALVES(a, b, c, d)                                                                     \
@@ -195,14 +246,6 @@ TARGET INLINE __m256 between(__m256 p, __m256 lo, __m256 hi)
     return _mm256_and_ps(_mm256_cmp_ps(p, lo, _CMP_GE_OQ), _mm256_cmp_ps(p, hi, _CMP_LE_OQ));
 }
 
-/* Copies, so that stores to the columns do not make the compiler reload them. Not of the box and the center: they have just been stored piece by piece, and to load them in one
- * would have to wait until all pieces have gone to the cache. */
-static inline struct aoi__sieve local_of(const struct aoi__sieve *s)
-{
-    return (struct aoi__sieve){
-        .pool = s->pool, .page = s->page, .n = s->n, .dims = s->dims, .mask = s->mask, .any_layer = s->any_layer, .window = s->window};
-}
-
 /* The sieve's box, eight times. */
 struct wide_box {
     __m256 lo[3], hi[3];
@@ -226,43 +269,42 @@ TARGET INLINE uint32_t in_box(const struct columns *c, uint32_t k, const struct 
     return (uint32_t)_mm256_movemask_ps(is);
 }
 
-TARGET INLINE void avx2_pages(const struct aoi__sieve *sieve, const uint64_t *told, uint64_t *inside, struct aoi_rows *out, bool flat, bool extra)
+TARGET INLINE uint64_t avx2_inside(const struct aoi__page *page, const struct wide_box *box, bool flat)
 {
-    const struct aoi__sieve s = local_of(sieve);
-    const struct wide_box box = wide_box_of(sieve);
-    struct aoi_rows rows = {0};
-    if (told != NULL) rows = *out;
-    size_t n = rows.n;
-    for (uint32_t i = 0; i < s.n; i++) {
-        const struct aoi__page *page = &s.pool[s.page[i]];
-        const struct columns c = columns_of(page, flat);
-        uint64_t in = 0, want = told != NULL ? want_rows(&s, page, told[i], 0) : 0;
-        for (uint32_t k = 0, end = page->n; k < end; k += 8) {
-            uint32_t m = in_box(&c, k, &box, flat);
-            in |= (uint64_t)m << k;
-            if (told != NULL) n = put_rows(&c, k, m & (uint32_t)(want >> k), &rows, n, flat, extra);
-        }
-        inside[i] = in;
-    }
-    if (told != NULL) out->n = n;
+    const struct columns c = columns_of(page, flat);
+    uint64_t in = 0;
+    for (uint32_t k = 0, end = page->n; k < end; k += 8) in |= (uint64_t)in_box(&c, k, box, flat) << k;
+    return in;
 }
 
 TARGET static void avx2_box(const struct aoi__sieve *s, uint64_t *inside)
 {
-    if (s->dims == 2)
-        avx2_pages(s, NULL, inside, NULL, true, false);
-    else
-        avx2_pages(s, NULL, inside, NULL, false, false);
+    const struct wide_box box = wide_box_of(s);
+    for (uint32_t i = 0; i < s->n; i++) {
+        const struct aoi__page *page = &s->pool[s->page[i]];
+        inside[i] = s->dims == 2 ? avx2_inside(page, &box, true) : avx2_inside(page, &box, false);
+    }
 }
 
-TARGET static void avx2_box_rows(const struct aoi__sieve *s, const uint64_t *told, uint64_t *inside, struct aoi_rows *rows)
+TARGET INLINE void avx2_sift_pages(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, struct aoi__sifted *out, bool flat)
 {
-    if (s->dims == 2 && !s->extra)
-        avx2_pages(s, told, inside, rows, true, false);
-    else if (s->dims == 2)
-        avx2_pages(s, told, inside, rows, true, true);
+    const struct wide_box box = wide_box_of(s);
+    struct sifting g = sift_begin(s, told, out);
+    uint32_t i = 0;
+    for (const uint32_t known = s->n; i < known; i++) {
+        const struct aoi__page *page = &g.pool[g.number[i]];
+        judge(&g, i, page, avx2_inside(page, &box, flat));
+    }
+    for (; i < n; i++) judge(&g, i, &g.pool[g.number[i]], g.inside[i]);
+    sift_end(&g, out);
+}
+
+TARGET static void avx2_sift(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, struct aoi__sifted *out)
+{
+    if (s->dims == 2)
+        avx2_sift_pages(s, n, told, out, true);
     else
-        avx2_pages(s, told, inside, rows, false, s->extra);
+        avx2_sift_pages(s, n, told, out, false);
 }
 
 TARGET INLINE void rows_of(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *out, bool flat, bool extra)
@@ -321,22 +363,21 @@ TARGET INLINE float error_of(const struct aoi__sieve *s, const struct aoi__rings
     return (float)(most * BAND + (off > 0 ? 4 * off * (sqrt(most) + off) : 0) + TINY);
 }
 
-/* Finds what is inside, and due. */
-TARGET INLINE bool find_due(const struct aoi__sieve *sieve, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
-                            uint64_t *due_now, bool flat)
+TARGET INLINE bool avx2_due_pages(const struct aoi__sieve *sieve, const struct aoi__rings *r, const uint64_t *told, uint64_t *late,
+                                  struct aoi__sifted *io, bool flat)
 {
     const struct aoi__sieve s = local_of(sieve);
     const float *reach = r->reach;
-    const struct wide_box box = wide_box_of(sieve);
     const __m256 cx = _mm256_set1_ps((float)sieve->center[0]), cy = _mm256_set1_ps((float)sieve->center[1]),
                  cz = _mm256_set1_ps((float)sieve->center[2]);
     const __m256 error = _mm256_set1_ps(error_of(sieve, r)), sign = _mm256_set1_ps(-0.0f);
-    uint64_t left = 0;
+    bool left = false;
+    io->wanted = 0;
     for (uint32_t i = 0; i < s.n; i++) {
         const struct aoi__page *page = &s.pool[s.page[i]];
         const struct columns c = columns_of(page, flat);
         const float *most = reach + (size_t)s.page[i] * AOI__PAGE;
-        uint64_t in = 0, due = 0, want = want_rows(&s, page, told[i], late[i]);
+        uint64_t due = 0, waits = waiting(io, i, told, late);
         __m256 nearest = _mm256_set1_ps(INFINITY); /* to the rim of the tier */
         for (uint32_t k = 0, end = page->n; k < end; k += 8) {
             __m256 dx = _mm256_sub_ps(_mm256_loadu_ps(c.x + k), cx), dy = _mm256_sub_ps(_mm256_loadu_ps(c.y + k), cy);
@@ -347,18 +388,12 @@ TARGET INLINE bool find_due(const struct aoi__sieve *sieve, const struct aoi__ri
             }
             __m256 to = _mm256_loadu_ps(most + k);
             nearest = _mm256_min_ps(_mm256_andnot_ps(sign, _mm256_sub_ps(d, to)), nearest); /* the second, where nobody stands */
-            in |= (uint64_t)in_box(&c, k, &box, flat) << k;
             due |= (uint64_t)(uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, to, _CMP_LE_OQ)) << k;
         }
-        inside[i] = in;
-        want &= in;
-        if (_mm256_movemask_ps(_mm256_cmp_ps(nearest, error, _CMP_LE_OQ)) != 0) due = due_of(sieve, r, page, want); /* too near for floats */
-        due &= want;
-        due_now[i] = due;
-        late[i] = (late[i] | want) & ~due;
-        left |= want & ~due;
+        if (_mm256_movemask_ps(_mm256_cmp_ps(nearest, error, _CMP_LE_OQ)) != 0) due = due_of(sieve, r, page, waits); /* too near for floats */
+        left |= take_due(io, i, late, waits, due & waits);
     }
-    return left != 0;
+    return left;
 }
 
 /* Whether squared distances in floats tell most of what is to be known. */
@@ -367,30 +402,10 @@ static bool floats_do(const struct aoi__rings *r)
     return r->nested && (r->tiers->n == 0 || r->most2[r->tiers->n - 1] < 1e30);
 }
 
-#define AT_ONCE 64 /* pages */
-
-/* The rows are made later, when it is known of all pages which: few of each, which cannot be guessed well, and not while what is due is still being reckoned. */
-TARGET INLINE bool tiered_pages(const struct aoi__sieve *sieve, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
-                                struct aoi_rows *rows, bool flat, bool extra)
+TARGET static bool avx2_due(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, struct aoi__sifted *io)
 {
-    struct aoi__sieve s = *sieve;
-    uint64_t due[AT_ONCE];
-    bool left = false;
-    for (uint32_t i = 0; i < sieve->n; i += AT_ONCE) {
-        s.page = sieve->page + i;
-        s.n = sieve->n - i < AT_ONCE ? sieve->n - i : AT_ONCE;
-        left |= find_due(&s, r, told + i, late + i, inside + i, due, flat);
-        rows_of(&s, due, rows, flat, extra);
-    }
-    return left;
-}
-
-TARGET static bool avx2_tiers(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
-                              struct aoi_rows *rows)
-{
-    if (!floats_do(r)) return plain_tiers(s, r, told, late, inside, rows);
-    if (s->dims == 2 && !s->extra) return tiered_pages(s, r, told, late, inside, rows, true, false);
-    return tiered_pages(s, r, told, late, inside, rows, s->dims == 2, s->extra);
+    if (!floats_do(r)) return plain_due(s, r, told, late, io);
+    return s->dims == 2 ? avx2_due_pages(s, r, told, late, io, true) : avx2_due_pages(s, r, told, late, io, false);
 }
 
 TARGET static uint64_t avx2_touch(const struct aoi__sieve *s, const struct aoi__boxes *boxes)
@@ -409,13 +424,13 @@ TARGET static uint64_t avx2_touch(const struct aoi__sieve *s, const struct aoi__
 }
 
 static const struct aoi__kernels avx2 = {
-    .box = avx2_box, .box_rows = avx2_box_rows, .sphere = avx2_sphere, .tiers = avx2_tiers, .touch = avx2_touch, .rows = avx2_rows};
+    .box = avx2_box, .sift = avx2_sift, .sphere = avx2_sphere, .due = avx2_due, .touch = avx2_touch, .rows = avx2_rows};
 
 /* ------------------------------------------------------------------------------------------------------------- AVX-512 */
 
 /* A page is looked at whole, or its first half if no more is in use: what costs time is a branch that is guessed wrong, so hardly any depends on what a page holds. Columns are
  * read past their end; what is there counts for nothing. */
-#define WIDE __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx512vbmi,avx512vbmi2,avx2,popcnt,bmi")))
+#define WIDE __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx512vbmi,avx512vbmi2,avx2,popcnt,bmi,bmi2")))
 #define HALF 32
 
 #define EIGHT(n) (n), (n) + 1, (n) + 2, (n) + 3, (n) + 4, (n) + 5, (n) + 6, (n) + 7
@@ -446,23 +461,25 @@ WIDE INLINE __m512i longs_at(const uint64_t *column, __m128i places, bool whole)
     return _mm512_mask_mov_epi64(v, _mm512_test_epi64_mask(at, _mm512_set1_epi64(32)), longs_of_half(column + 32, at));
 }
 
-/* What of a page is wanted becomes rows from n on; returns how many rows there are then. few: mostly at most eight. */
-WIDE INLINE size_t put_wide(const struct columns *c, uint64_t want, const struct aoi_rows *rows, size_t n, bool flat, bool extra, bool whole,
-                            bool few)
+/* What of a page is wanted becomes rows from n on, and nothing is written beyond them; returns how many rows there are then. */
+WIDE INLINE size_t put_wide(const struct columns *c, uint64_t want, const struct aoi_places *to, size_t n, bool flat, bool extra, bool whole)
 {
-    size_t end = n + (uint32_t)__builtin_popcountll(want);
+    uint32_t left = (uint32_t)__builtin_popcountll(want);
     __m512i places = _mm512_maskz_compress_epi8(want, _mm512_load_si512(all_places));
+    size_t end = n + left;
     do { /* once, for nearly all pages */
         __m128i first = _mm512_castsi512_si128(places);
         __m512i at = _mm512_cvtepu8_epi32(first);
-        _mm512_storeu_ps(rows->x + n, floats_at(c->x, at, whole));
-        _mm512_storeu_ps(rows->y + n, floats_at(c->y, at, whole));
-        if (!flat) _mm512_storeu_ps(rows->z + n, floats_at(c->z, at, whole));
-        if (extra) _mm512_storeu_ps((float *)(void *)(rows->extra + n), floats_at((const float *)(const void *)c->extra, at, whole));
-        _mm512_storeu_si512(rows->id + n, longs_at(c->id, first, whole));
-        if (!few) _mm512_storeu_si512(rows->id + n + 8, longs_at(c->id, _mm_srli_si128(first, 8), whole));
-        places = few ? _mm512_alignr_epi32(places, places, 2) : _mm512_alignr_epi32(places, places, 4);
-        n += few ? 8 : 16;
+        uint32_t some = _bzhi_u32(0xFFFF, left);
+        _mm512_mask_storeu_ps((float *)to->x + n, (__mmask16)some, floats_at(c->x, at, whole));
+        _mm512_mask_storeu_ps((float *)to->y + n, (__mmask16)some, floats_at(c->y, at, whole));
+        if (!flat) _mm512_mask_storeu_ps((float *)to->z + n, (__mmask16)some, floats_at(c->z, at, whole));
+        if (extra) _mm512_mask_storeu_ps((float *)to->extra + n, (__mmask16)some, floats_at((const float *)(const void *)c->extra, at, whole));
+        _mm512_mask_storeu_epi64((uint64_t *)to->id + n, (__mmask8)some, longs_at(c->id, first, whole));
+        _mm512_mask_storeu_epi64((uint64_t *)to->id + n + 8, (__mmask8)(some >> 8), longs_at(c->id, _mm_srli_si128(first, 8), whole));
+        places = _mm512_alignr_epi32(places, places, 4);
+        n += 16;
+        left -= 16;
     } while (n < end);
     return end;
 }
@@ -499,83 +516,78 @@ WIDE INLINE uint64_t all_in(const struct columns *c, const struct wider_box *b, 
     return whole ? in | sixteen_in(c, 32, b, flat) << 32 | sixteen_in(c, 48, b, flat) << 48 : in;
 }
 
-/* Of pages from one to another. */
-WIDE INLINE void find_wide(const struct aoi__sieve *s, const struct wider_box *box, uint32_t from, uint32_t to, uint64_t *inside, bool flat)
+WIDE INLINE uint64_t wide_inside(const struct aoi__page *page, const struct wider_box *box, bool flat)
 {
-    for (uint32_t i = from; i < to; i++) {
-        const struct aoi__page *page = &s->pool[s->page[i]];
-        const struct columns c = columns_of(page, flat);
-        if (page->n > HALF)
-            inside[i] = all_in(&c, box, flat, true) & page->used;
-        else
-            inside[i] = page->n == 0 ? 0 : all_in(&c, box, flat, false) & page->used;
-    }
-}
-
-WIDE INLINE void wide_pages(const struct aoi__sieve *sieve, uint64_t *inside, bool flat)
-{
-    const struct aoi__sieve s = local_of(sieve);
-    const struct wider_box box = wider_box_of(sieve);
-    find_wide(&s, &box, 0, s.n, inside, flat);
+    const struct columns c = columns_of(page, flat);
+    if (page->n > HALF) return all_in(&c, box, flat, true) & page->used;
+    return page->n == 0 ? 0 : all_in(&c, box, flat, false) & page->used;
 }
 
 WIDE static void wide_box_kernel(const struct aoi__sieve *s, uint64_t *inside)
 {
-    if (s->dims == 2)
-        wide_pages(s, inside, true);
-    else
-        wide_pages(s, inside, false);
+    const struct wider_box box = wider_box_of(s);
+    for (uint32_t i = 0; i < s->n; i++) {
+        const struct aoi__page *page = &s->pool[s->page[i]];
+        inside[i] = s->dims == 2 ? wide_inside(page, &box, true) : wide_inside(page, &box, false);
+    }
 }
 
-WIDE INLINE size_t put_either(const struct aoi__page *page, uint64_t want, const struct aoi_rows *rows, size_t n, bool flat, bool extra, bool few)
+WIDE INLINE void wide_sift_pages(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, struct aoi__sifted *out, bool flat)
 {
-    const struct columns c = columns_of(page, flat);
-    return page->n > HALF ? put_wide(&c, want, rows, n, flat, extra, true, few) : put_wide(&c, want, rows, n, flat, extra, false, few);
+    const struct wider_box box = wider_box_of(s);
+    struct sifting g = sift_begin(s, told, out);
+    uint32_t i = 0;
+    for (const uint32_t known = s->n; i < known; i++) {
+        const struct aoi__page *page = &g.pool[g.number[i]];
+        judge(&g, i, page, wide_inside(page, &box, flat));
+    }
+    for (; i < n; i++) judge(&g, i, &g.pool[g.number[i]], g.inside[i]);
+    sift_end(&g, out);
 }
 
-#define TOGETHER 16 /* pages, which the nearest cache holds */
+WIDE static void wide_sift(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, struct aoi__sifted *out)
+{
+    if (s->dims == 2)
+        wide_sift_pages(s, n, told, out, true);
+    else
+        wide_sift_pages(s, n, told, out, false);
+}
 
-/* First masks, then rows, which so do not wait for what is compared. */
-WIDE INLINE void wide_pages_rows(const struct aoi__sieve *sieve, const uint64_t *told, uint64_t *inside, struct aoi_rows *out, bool flat, bool extra)
+WIDE INLINE void wide_places_of(const struct aoi__sieve *sieve, const uint64_t *want, const struct aoi_places *places, size_t n, bool flat,
+                                bool extra)
 {
     const struct aoi__sieve s = local_of(sieve);
-    const struct wider_box box = wider_box_of(sieve);
-    const struct aoi_rows rows = *out;
-    size_t n = rows.n;
-    for (uint32_t from = 0, to; from < s.n; from = to) {
-        to = s.n - from < TOGETHER ? s.n : from + TOGETHER;
-        find_wide(&s, &box, from, to, inside, flat);
-        for (uint32_t i = from; i < to; i++) {
-            const struct aoi__page *page = &s.pool[s.page[i]];
-            if (page->n > 0) n = put_either(page, want_rows(&s, page, told[i], 0) & inside[i], &rows, n, flat, extra, false);
-        }
+    const struct aoi_places to = *places;
+    for (uint32_t i = 0; i < s.n; i++) {
+        const struct aoi__page *page = &s.pool[s.page[i]];
+        if (want[i] == 0) continue;
+        const struct columns c = columns_of(page, flat);
+        if (page->n > HALF)
+            n = put_wide(&c, want[i], &to, n, flat, extra, true);
+        else
+            n = put_wide(&c, want[i], &to, n, flat, extra, false);
     }
-    out->n = n;
 }
 
-WIDE static void wide_box_rows(const struct aoi__sieve *s, const uint64_t *told, uint64_t *inside, struct aoi_rows *rows)
+/* From the n-th row on. */
+WIDE INLINE void put_places(const struct aoi__sieve *s, const uint64_t *want, const struct aoi_places *to, size_t n)
 {
     if (s->dims == 2 && !s->extra)
-        wide_pages_rows(s, told, inside, rows, true, false);
+        wide_places_of(s, want, to, n, true, false);
     else
-        wide_pages_rows(s, told, inside, rows, s->dims == 2, s->extra);
+        wide_places_of(s, want, to, n, s->dims == 2, s->extra);
 }
 
-WIDE INLINE void wide_rows_of(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *out, bool flat, bool extra)
+WIDE static void wide_place(const struct aoi__sieve *s, const uint64_t *want, const struct aoi_places *to)
 {
-    const struct aoi_rows rows = *out;
-    size_t n = rows.n;
-    for (uint32_t i = 0; i < s->n; i++)
-        if (want[i] != 0) n = put_either(&s->pool[s->page[i]], want[i], &rows, n, flat, extra, false);
-    out->n = n;
+    put_places(s, want, to, 0);
 }
 
 WIDE static void wide_rows(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *rows)
 {
-    if (s->dims == 2 && !s->extra)
-        wide_rows_of(s, want, rows, true, false);
-    else
-        wide_rows_of(s, want, rows, s->dims == 2, s->extra);
+    const struct aoi_places to = {rows->id, rows->x, rows->y, rows->z, rows->extra};
+    put_places(s, want, &to, rows->n);
+    for (uint32_t i = 0; i < s->n; i++) rows->n += (uint32_t)__builtin_popcountll(want[i]);
 }
 
 /* What distances are reckoned by. */
@@ -602,49 +614,38 @@ WIDE INLINE uint64_t all_due(const struct columns *c, const float *most, const s
     return whole ? due | sixteen_due(c, 32, most, center, near, flat) | sixteen_due(c, 48, most, center, near, flat) : due;
 }
 
-WIDE INLINE bool wide_tiered_pages(const struct aoi__sieve *sieve, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
-                                   struct aoi_rows *out, bool flat, bool extra)
+WIDE INLINE bool wide_due_pages(const struct aoi__sieve *sieve, const struct aoi__rings *r, const uint64_t *told, uint64_t *late,
+                                struct aoi__sifted *out, bool flat)
 {
     const struct aoi__sieve s = local_of(sieve);
-    const struct aoi_rows rows = *out;
-    const struct wider_box box = wider_box_of(sieve);
+    const float *reach = r->reach;
     const struct wide_center center = {
         {_mm512_set1_ps((float)sieve->center[0]), _mm512_set1_ps((float)sieve->center[1]), _mm512_set1_ps((float)sieve->center[2])},
         _mm512_set1_ps(error_of(sieve, r))};
-    size_t n = rows.n;
-    uint64_t left = 0;
+    struct aoi__sifted io = *out;
+    bool left = false;
+    io.wanted = 0;
     for (uint32_t i = 0; i < s.n; i++) {
         const struct aoi__page *page = &s.pool[s.page[i]];
+        uint64_t waits = waiting(&io, i, told, late), near = 0, due = 0;
         const struct columns c = columns_of(page, flat);
-        const float *most = r->reach + (size_t)s.page[i] * AOI__PAGE;
-        bool whole = page->n > HALF;
-        uint64_t near = 0, in = 0, due = 0, want = want_rows(&s, page, told[i], late[i]);
-        if (page->n > 0) {
-            in = page->used & (whole ? all_in(&c, &box, flat, true) : all_in(&c, &box, flat, false));
-            due = whole ? all_due(&c, most, &center, &near, flat, true) : all_due(&c, most, &center, &near, flat, false);
-            want &= in;
-            due = near & want ? due_of(sieve, r, page, want) : due & want;
-            n = put_either(page, due, &rows, n, flat, extra, true);
-        } else
-            want = 0;
-        inside[i] = in;
-        late[i] = (late[i] | want) & ~due;
-        left |= want & ~due;
+        const float *most = reach + (size_t)s.page[i] * AOI__PAGE;
+        if (waits != 0) due = page->n > HALF ? all_due(&c, most, &center, &near, flat, true) : all_due(&c, most, &center, &near, flat, false);
+        if (near & waits) due = due_of(sieve, r, page, waits); /* too near for floats */
+        left |= take_due(&io, i, late, waits, due & waits);
     }
-    out->n = n;
-    return left != 0;
+    out->wanted = io.wanted;
+    return left;
 }
 
-WIDE static bool wide_tiers(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
-                            struct aoi_rows *rows)
+WIDE static bool wide_due(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, struct aoi__sifted *io)
 {
-    if (!floats_do(r)) return plain_tiers(s, r, told, late, inside, rows);
-    if (s->dims == 2 && !s->extra) return wide_tiered_pages(s, r, told, late, inside, rows, true, false);
-    return wide_tiered_pages(s, r, told, late, inside, rows, s->dims == 2, s->extra);
+    if (!floats_do(r)) return plain_due(s, r, told, late, io);
+    return s->dims == 2 ? wide_due_pages(s, r, told, late, io, true) : wide_due_pages(s, r, told, late, io, false);
 }
 
 static const struct aoi__kernels avx512 = {
-    .box = wide_box_kernel, .box_rows = wide_box_rows, .sphere = avx2_sphere, .tiers = wide_tiers, .touch = avx2_touch, .rows = wide_rows};
+    .box = wide_box_kernel, .sift = wide_sift, .sphere = avx2_sphere, .due = wide_due, .touch = avx2_touch, .rows = wide_rows, .place = wide_place};
 
 static bool has_avx2(void)
 {
@@ -653,8 +654,9 @@ static bool has_avx2(void)
 
 static bool has_avx512(void)
 {
-    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2");
+    return has_avx2() && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi") &&
+           __builtin_cpu_supports("avx512vbmi2");
 }
 #endif
 

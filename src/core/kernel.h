@@ -15,10 +15,10 @@ struct aoi__sieve {
     const uint32_t *page;
     uint32_t n;
     uint32_t dims;
-    bool extra;         /* rows have that column */
-    uint32_t mask;      /* layers */
-    bool any_layer;     /* no page is left out for its layers */
-    uint64_t window;    /* of the directory */
+    bool extra;        /* rows have that column */
+    uint32_t mask;     /* layers */
+    uint32_t own_page; /* a page and its places that are never inside: where the unit stands */
+    uint64_t own;
     float lo[3], hi[3]; /* box */
     double center[3];   /* sphere, tiers */
     double radius;      /* sphere */
@@ -47,6 +47,24 @@ struct aoi__rings {
     const float *reach;
 };
 
+/* Places of a page, which is the page-th of a view, at which something came or went. */
+struct aoi__differ {
+    uint64_t places;
+    uint32_t page;
+};
+
+/* What has become of a view that was told by page. */
+struct aoi__sifted {
+    uint64_t *inside;           /* what is to be seen now */
+    uint64_t *want;             /* of that, what is told, and moved in the window */
+    struct aoi__differ *differ; /* pages of which inside is not what was told; one more may be written than are counted */
+    uint32_t differ_n;
+    size_t wanted;     /* how many are in want */
+    uint64_t restated; /* not 0: some of what is told have another state */
+    uint32_t
+        all; /* layers that all have who stand in these pages. If there is none of the mask among them, somebody may lack that, and is inside all the same */
+};
+
 #define AOI__BOXES 64
 
 /* Boxes, by axis; those from n on lie nowhere (NaN). */
@@ -55,21 +73,22 @@ struct aoi__boxes {
     float lo[3][AOI__BOXES], hi[3][AOI__BOXES];
 };
 
-/* Masks of places: bit k of the i-th is about place k of page i. Rows are appended; columns need room for 2 * AOI__LANES more than are written. */
+/* Masks of places: bit k of the i-th is about place k of page i. */
 struct aoi__kernels {
     /* Which entities lie in the box. */
     void (*box)(const struct aoi__sieve *s, uint64_t *inside);
-    /* Likewise; and the rows of those of them that are told, and moved in the window. Of pages of which not all have a layer of the mask, no rows. */
-    void (*box_rows)(const struct aoi__sieve *s, const uint64_t *told, uint64_t *inside, struct aoi_rows *rows);
     /* Which lie in the sphere, by its exact rule, of those that inside holds before. */
     void (*sphere)(const struct aoi__sieve *s, uint64_t *inside);
-    /* Likewise by tiers: of what is told, in the box, and moved or late, what is due becomes rows and is late no more; the other is late. Whether any is. */
-    bool (*tiers)(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, uint64_t *inside,
-                  struct aoi_rows *rows);
+    /* All that a look needs to know of n pages of a view. Of the sieve's own n pages inside is found by the box, of those behind them it is given. */
+    void (*sift)(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, struct aoi__sifted *out);
+    /* By tiers: of what is wanted, or late, inside and told, that of which it is the turn is wanted, and late no more; the other is late. Whether any is. */
+    bool (*due)(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, struct aoi__sifted *io);
     /* Which of the boxes have a point in common with that of the sieve. */
     uint64_t (*touch)(const struct aoi__sieve *s, const struct aoi__boxes *boxes);
-    /* The rows of those that `want` holds. */
+    /* The rows of those that `want` holds, appended; columns need room for 2 * AOI__LANES more than are written. */
     void (*rows)(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *rows);
+    /* The same to places where nothing else may be written, from their beginnings. NULL: it would not be faster than to copy rows there. */
+    void (*place)(const struct aoi__sieve *s, const uint64_t *want, const struct aoi_places *to);
 };
 
 /* Those that this processor can run, the fastest first, the plain ones last. NULL: there are no more. */

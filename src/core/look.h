@@ -6,12 +6,6 @@
 #include "core/rank.h"
 #include "core/space.h"
 
-/* Places of a page of a cover, which is its page-th, at which something came or went. */
-struct aoi__differ {
-    uint64_t places;
-    uint32_t page;
-};
-
 /* Columns and lists of the delta that is being made; they grow and are kept, so that a warm flush allocates nothing. */
 struct aoi__scratch {
     aoi__slots found;      /* what the index found for one watch */
@@ -21,11 +15,14 @@ struct aoi__scratch {
     ARRAY(double) distance;
     /* of a cover: told and no longer seen; come into the margin; kept with another state; of those, who had no room */
     aoi__slots gone, perhaps, restated, owed;
-    aoi__slots came, went; /* likewise come and gone, but to or from its place: until it is known who merely has another one */
-    ARRAY(struct aoi__differ) differ;
-    bool restates;           /* some that are told have another state */
-    ARRAY(uint64_t) mask[3]; /* by page of a cover */
-    ARRAY(float) reach;      /* by page and place: kernel.h */
+    aoi__slots came, went;     /* likewise come and gone, but to or from its place: until it is known who merely has another one */
+    struct aoi__sifted sifted; /* of a cover: rows are made of want when it is known where they are to stand */
+    uint64_t *other, *part;    /* masks likewise */
+    uint32_t pages_cap;        /* there is room for the masks of so many pages */
+    /* of this flush: what all looks at pages share */
+    const struct aoi__blocks *dir;
+    struct aoi__sieve sieve;
+    ARRAY(float) reach; /* by page and place: kernel.h */
     struct aoi__glance *glance;
     struct aoi_delta delta; /* what all deltas of a flush share; of other columns it has updates at most */
     ARRAY(uint64_t) since;  /* the next aoi__player.since */
@@ -34,11 +31,12 @@ struct aoi__scratch {
     ARRAY(const void *) payload, enter_payload, message;
 };
 
-/* Room in a list of the scratch for one more than so many pages; and at first for many more than that, for the first player seldom sees the most. */
-#define aoi__reserve_pages(list, pages)                                                                \
-    do {                                                                                               \
-        if ((size_t)(pages) >= (list)->cap) array_reserve((list), (size_t)(pages) + (pages) / 2 + 64); \
-    } while (0)
+/* Room for the masks of so many pages and one more, of which what was there is lost; at first for many more, for the first player seldom sees the most. */
+void aoi__grow_masks(struct aoi__scratch *s, uint32_t pages);
+static inline void aoi__reserve_masks(struct aoi__scratch *s, uint32_t pages)
+{
+    if (pages >= s->pages_cap) aoi__grow_masks(s, pages);
+}
 
 struct aoi__look {
     struct aoi_space *space;
@@ -114,7 +112,14 @@ uint32_t aoi__look_stay_left_ms(const struct aoi__look *k, uint64_t since);
 /* Whether the player watches anything: a viewport, or a unit of radius not 0. */
 bool aoi__look_watches(const struct aoi__look *k);
 
-/* emit.c: sets what of a delta comes of the player, with the update columns, and delivers it. */
+/* emit.c: how many rows the updates will have. */
+static inline size_t aoi__updates_n(const struct aoi__scratch *s)
+{
+    return s->updates.n + s->sifted.wanted;
+}
+/* A flush begins to make deltas. */
+void aoi__deliver_begin(struct aoi_space *space, const struct aoi_flush_info *info);
+/* Sets what of a delta comes of the player, makes the rows that are wanted, and delivers it with these and those that there are. */
 void aoi__deliver(struct aoi_space *space, struct aoi__player *p, struct aoi_delta *d);
 /* Makes the delta from kept and come, remembers what was told, delivers. */
 void aoi__emit(struct aoi__look *k, size_t room);

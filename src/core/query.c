@@ -132,8 +132,8 @@ static bool box_rows(struct aoi_space *space, const float lo[3], const float hi[
     sieve.dims = space->dims;
     sieve.extra = space->set.extra;
     aoi__sieve_box(&sieve, lo, hi);
-    aoi__reserve_pages(&s->mask[0], sieve.n);
-    uint64_t *inside = s->mask[0].at;
+    aoi__reserve_masks(s, sieve.n);
+    uint64_t *inside = s->sifted.inside;
     space->kernels->box(&sieve, inside);
     for (uint32_t i = 0; layers != 0 && i < sieve.n; i++) inside[i] = aoi__with_layers(space, &sieve.pool[sieve.page[i]], layers, inside[i]);
     aoi__rows_reserve(rows, (size_t)sieve.n * AOI__PAGE + 2 * AOI__LANES);

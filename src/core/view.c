@@ -270,7 +270,7 @@ void aoi__look_begin(struct aoi__look *k, struct aoi_space *space, struct aoi__p
     k->staying = set->min_stay_ms > 0;
     k->reach = reach;
     s->kept.n = s->come.n = 0;
-    s->updates.n = 0;
+    s->updates.n = s->sifted.wanted = 0;
     s->gone.n = s->perhaps.n = s->restated.n = s->owed.n = s->came.n = s->went.n = 0;
     k->covered = p->cover.watch != AOI__NONE;
     k->inline_updates = !p->set.presence_only && !p->full && k->max_view == 0;

@@ -30,11 +30,14 @@ struct rig {
     float reach[PAGES * AOI__PAGE];
     uint32_t number[PAGES];
     uint64_t told[PAGES], late[PAGES];
+    uint32_t known; /* of so many pages what is inside is found, of the others it is given */
 };
 
 /* What came out of a kernel. */
 struct found {
-    uint64_t inside[PAGES], late[PAGES];
+    uint64_t inside[PAGES], want[PAGES], late[PAGES];
+    struct aoi__differ differ[PAGES + 1];
+    struct aoi__sifted sifted;
     bool left;
     struct aoi_rows rows;
 };
@@ -67,7 +70,8 @@ static void make_page(struct rig *g, uint32_t p, const float origin[3], bool hal
     page->used = (random_u64(&g->r) | some(g)) & (page->n == 64 ? UINT64_MAX : ((uint64_t)1 << page->n) - 1);
     page->moved = some(g);
     page->moved |= some(g);
-    page->window = random_below(&g->r, 4) == 0 ? 6 : 7;
+    if (random_below(&g->r, 4) == 0) page->moved = 0;
+    page->state = random_below(&g->r, 8) == 0 ? some(g) : 0;
     page->any = 7;
     page->all = random_below(&g->r, 4) == 0 ? 4 : 3;
     for (uint32_t k = 0; k < page->cap; k++) {
@@ -124,10 +128,14 @@ static void make(struct rig *g)
 {
     bool halves = random_below(&g->r, 2) == 0;
     float far = random_below(&g->r, 3) == 0 ? 16000000 : random_below(&g->r, 2) == 0 ? 1000 : 0, origin[3] = {far, -far, far / 2};
-    g->sieve = (struct aoi__sieve){.pool = g->page, .page = g->number, .n = PAGES, .mask = 1 + (uint32_t)random_below(&g->r, 4), .window = 7};
+    g->sieve = (struct aoi__sieve){
+        .pool = g->page,
+        .page = g->number,
+        .n = PAGES,
+    };
     g->sieve.dims = 2 + (uint32_t)random_below(&g->r, 2);
     g->sieve.extra = random_below(&g->r, 2) == 0;
-    g->sieve.any_layer = random_below(&g->r, 4) == 0;
+    g->known = (uint32_t)random_below(&g->r, PAGES + 1);
     g->sieve.radius = halves ? (double)random_below(&g->r, 20) : unit(g) * 20;
     for (uint32_t a = 0; a < 3; a++) {
         float at = coordinate(g, origin[a], halves), half = (float)random_below(&g->r, 20);
@@ -154,40 +162,87 @@ static void same_rows(const struct rig *g, const struct aoi_rows *a, const struc
     if (g->sieve.extra) assert_memory_equal(a->extra, b->extra, a->n * sizeof *a->extra);
 }
 
+/* To addresses of no alignment, just as many bytes as the rows take, behind which others stand. */
+static void run_place(const struct rig *g, const struct aoi__kernels *k, struct aoi_rows *rows)
+{
+    size_t n = 0, at = 1;
+    for (uint32_t p = 0; p < PAGES; p++) n += (uint32_t)__builtin_popcountll(g->told[p]);
+    uint8_t *bytes = mem_alloc(1 + 24 * n);
+    struct aoi_places to;
+    void **column[] = {&to.y, &to.id, &to.extra, &to.x, &to.z};
+    for (size_t i = 0; i < 5; at += (i == 1 ? 8 : 4) * n, i++) *column[i] = bytes + at;
+    memset(bytes, 0x5A, 1 + 24 * n);
+    k->place(&g->sieve, g->told, &to);
+    rows->n = n;
+    memcpy(rows->id, to.id, 8 * n);
+    memcpy(rows->x, to.x, 4 * n);
+    memcpy(rows->y, to.y, 4 * n);
+    memcpy(rows->z, to.z, 4 * n);
+    memcpy(rows->extra, to.extra, 4 * n);
+    free(bytes);
+}
+
+static void run_sift(const struct rig *g, const struct aoi__kernels *k, struct found *out)
+{
+    struct aoi__sieve sieve = g->sieve;
+    sieve.n = g->known;
+    for (uint32_t p = g->known; p < PAGES; p++) out->inside[p] = g->page[p].used & g->late[(p + 1) % PAGES];
+    k->sift(&sieve, PAGES, g->told, &out->sifted);
+}
+
+enum { BOX, SIFT, SPHERE, ROWS, PLACE, TOUCH, DUE, KINDS };
+
 /* Every kernel in turn, each from the same start. */
 static void run(const struct rig *g, const struct aoi__kernels *k, int which, struct found *out)
 {
     memset(out->inside, 0, sizeof out->inside);
+    memset(out->want, 0, sizeof out->want);
     memcpy(out->late, g->late, sizeof out->late);
+    out->sifted = (struct aoi__sifted){.inside = out->inside, .want = out->want, .differ = out->differ};
     out->rows.n = 0;
     out->left = false;
-    for (uint32_t p = 0; p < PAGES && which == 2; p++) out->inside[p] = g->page[p].used;
+    for (uint32_t p = 0; p < PAGES && which == SPHERE; p++) out->inside[p] = g->page[p].used;
     switch (which) {
-    case 0: k->box(&g->sieve, out->inside); break;
-    case 1: k->box_rows(&g->sieve, g->told, out->inside, &out->rows); break;
-    case 2: k->sphere(&g->sieve, out->inside); break;
-    case 3: k->rows(&g->sieve, g->told, &out->rows); break;
-    case 4: out->inside[0] = k->touch(&g->sieve, &g->boxes); break;
-    default: out->left = k->tiers(&g->sieve, &g->rings, g->told, out->late, out->inside, &out->rows); break;
+    case BOX: k->box(&g->sieve, out->inside); break;
+    case SIFT: run_sift(g, k, out); break;
+    case SPHERE: k->sphere(&g->sieve, out->inside); break;
+    case ROWS: k->rows(&g->sieve, g->told, &out->rows); break;
+    case PLACE: k->place != NULL ? run_place(g, k, &out->rows) : k->rows(&g->sieve, g->told, &out->rows); break;
+    case TOUCH: out->inside[0] = k->touch(&g->sieve, &g->boxes); break;
+    default:
+        run_sift(g, k, out);
+        out->left = k->due(&g->sieve, &g->rings, g->told, out->late, &out->sifted);
+        break;
     }
 }
 
 /* What came of one kernel of one kind, and of the plain one. */
 static void compare(const struct rig *g, const struct found *plain, const struct found *fast)
 {
+    const struct aoi__sifted *a = &plain->sifted, *b = &fast->sifted;
     assert_memory_equal(plain->inside, fast->inside, sizeof plain->inside);
+    assert_memory_equal(plain->want, fast->want, sizeof plain->want);
     assert_memory_equal(plain->late, fast->late, sizeof plain->late);
     assert_int_equal(plain->left, fast->left);
+    assert_int_equal(a->wanted, b->wanted);
+    assert_int_equal(a->restated, b->restated);
+    assert_int_equal(a->all, b->all);
+    assert_int_equal(a->differ_n, b->differ_n);
+    for (uint32_t i = 0; i < a->differ_n; i++) {
+        assert_int_equal(a->differ[i].page, b->differ[i].page);
+        assert_int_equal(a->differ[i].places, b->differ[i].places);
+    }
     same_rows(g, &plain->rows, &fast->rows);
 }
 
 static void all_kernels_do_what_the_plain_ones_do(void **state)
 {
     (void)state;
-    struct rig *g = mem_zalloc(sizeof *g);
+    struct rig *g = mem_aligned(AOI__LINE, sizeof *g);
     struct found plain = {0}, fast = {0};
-    uint64_t rows = 0, late = 0, touched = 0;
+    uint64_t rows = 0, late = 0, touched = 0, restated = 0;
     uint32_t last = 0;
+    memset(g, 0, sizeof *g);
     g->r = random_start("kernels");
     while (aoi__kernels_nth(last + 1) != NULL) last++;
     print_message("%u kinds beside the plain one\n", last);
@@ -195,19 +250,20 @@ static void all_kernels_do_what_the_plain_ones_do(void **state)
     aoi__rows_reserve(&fast.rows, PAGES * AOI__PAGE + 2 * AOI__LANES);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         make(g);
-        for (int which = 0; which < 6; which++) {
+        for (int which = 0; which < KINDS; which++) {
             run(g, aoi__kernels_nth(last), which, &plain);
             for (uint32_t k = 0; k < last; k++) {
                 run(g, aoi__kernels_nth(k), which, &fast);
                 compare(g, &plain, &fast);
             }
             rows += plain.rows.n;
-            late += which == 5 && plain.left;
-            touched += which == 4 ? (uint64_t)__builtin_popcountll(plain.inside[0]) : 0;
+            late += which == DUE && plain.left;
+            restated += which == SIFT && plain.sifted.restated != 0;
+            touched += which == TOUCH ? (uint64_t)__builtin_popcountll(plain.inside[0]) : 0;
         }
         for (uint32_t p = 0; p < PAGES; p++) free(g->page[p].x);
     }
-    assert_true(rows > ROUNDS && late > 100 && touched > ROUNDS); /* it was not all empty */
+    assert_true(rows > ROUNDS && late > 100 && touched > ROUNDS && restated > 100); /* it was not all empty */
     aoi_rows_clear(&plain.rows);
     aoi_rows_clear(&fast.rows);
     free(g);
