@@ -114,11 +114,24 @@ static inline size_t packed_size(uint32_t field, const void *base, struct range 
     return base == NULL ? 0 : len_size(field, r.n * element_bytes);
 }
 
+/* A few bytes, as columns of enters and leaves mostly are: 4 or more. */
+static inline void copy(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    if (bytes > 16) {
+        memcpy(to, from, bytes);
+    } else if (bytes >= 8) { /* the two may overlap */
+        memcpy(to, from, 8);
+        memcpy(to + bytes - 8, from + bytes - 8, 8);
+    } else {
+        memcpy(to, from, 4);
+    }
+}
+
 static inline uint8_t *put_packed(uint8_t *p, uint32_t field, const void *base, struct range r, size_t element_bytes)
 {
     if (base == NULL) return p;
     p = put_len(p, field, r.n * element_bytes);
-    memcpy(p, (const uint8_t *)base + r.from * element_bytes, r.n * element_bytes);
+    copy(p, (const uint8_t *)base + r.from * element_bytes, r.n * element_bytes);
     return p + r.n * element_bytes;
 }
 
