@@ -14,9 +14,8 @@ void buf_clear(struct buf *b)
     *b = (struct buf){0};
 }
 
-uint8_t *buf_reserve(struct buf *b, size_t bytes)
+uint8_t *buf__grow(struct buf *b, size_t bytes)
 {
-    if (b->at != NULL && b->cap - b->end >= bytes) return b->at + b->end;
     size_t len = buf_len(b);
     CHECK(bytes <= SIZE_MAX / 4 && len <= SIZE_MAX / 4);
     if (b->at != NULL && b->start >= len && b->cap - len >= bytes) {

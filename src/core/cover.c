@@ -479,7 +479,7 @@ static void sift_margin(struct cover_look *l)
     struct aoi__look *k = l->k;
     struct aoi__scratch *s = k->s;
     uint64_t *inside = s->sifted.inside;
-    double radius = w->slot != AOI__NONE ? (double)k->space->cold[w->slot].radius : 0;
+    double radius = w->slot != AOI__NONE ? (double)k->space->own[w->slot].radius : 0;
     s->sieve.page = l->c->page;
     s->sieve.n = l->c->n;
     for (uint32_t a = 0; a < 3; a++) s->sieve.center[a] = k->anchor[a];

@@ -163,8 +163,7 @@ static bool blob_same(const struct aoi__blob *a, const struct aoi__blob *b)
 
 /* ------------------------------------------------------------------------------------------------------------- touching */
 
-#define MOVES 1024 /* so many are settled together, so that memory can be fetched ahead: */
-#define AHEAD 16
+#define MOVES 1024 /* so many are settled together, so that memory can be fetched ahead */
 
 /* Up to MOVES of those that were moved, which are moving no more; *from: where to go on, 0 at first. Returns how many: 0 when there are none left. */
 static uint32_t take_moving(struct aoi_space *space, uint32_t *from, uint32_t slot[MOVES])
@@ -209,7 +208,7 @@ static void follow(struct aoi_space *space, uint32_t slot)
     space->ops->where(space, slot, from, &extra);
     record(space, slot, from, extra);
     space->ops->move(space, slot, from);
-    if (space->own[slot].watch != AOI__NONE) aoi__watch_place(space, space->own[slot].watch);
+    aoi__watches_follow(space, &slot, 1);
 }
 
 static void sync(struct aoi_space *space, uint32_t slot)
@@ -340,10 +339,7 @@ static uint32_t part_moved(struct aoi_space *space, uint32_t *slot, uint32_t n)
 static void settle_moved(struct aoi_space *space, uint32_t *slot, uint32_t n)
 {
     n = part_moved(space, slot, n);
-    for (uint32_t i = 0; i < n; i++) { /* also if it is back where it was: its watch may have been placed elsewhere meanwhile */
-        if (i + AHEAD < n) __builtin_prefetch(&space->own[slot[i + AHEAD]]);
-        if (space->own[slot[i]].watch != AOI__NONE) aoi__watch_place(space, space->own[slot[i]].watch);
-    }
+    aoi__watches_follow(space, slot, n); /* also of those that are back where they were: they may have been placed elsewhere meanwhile */
     n = space->ops->settle != NULL ? space->ops->settle(space, slot, n) : settle_each(space, slot, n);
     for (uint32_t i = 0; i < n && space->shown.n > 0; i++)
         if (space->cold[slot[i]].flags & AOI__SHOWN) aoi__shown_dirty(space, space->hot[slot[i]].id);
@@ -377,7 +373,7 @@ static void set_pos_large(struct aoi_space *space, uint32_t slot, const float po
     space->hot[slot].extra = extra;
     memcpy(space->hot[slot].pos, pos, sizeof space->hot[slot].pos);
     aoi__large_move(space, slot);
-    if (space->own[slot].watch != AOI__NONE) aoi__watch_place(space, space->own[slot].watch);
+    aoi__watches_follow(space, &slot, 1);
 }
 
 /* The index and a unit's watch follow at the flush, or when somebody asks. */
@@ -400,9 +396,8 @@ static void set_pos(struct aoi_space *space, uint32_t slot, const float pos[3], 
 
 static void set_radius(struct aoi_space *space, uint32_t slot, float radius)
 {
-    struct aoi__cold *c = &space->cold[slot];
-    if (c->radius == radius) return;
-    c->radius = radius;
+    if (space->own[slot].radius == radius) return;
+    space->own[slot].radius = radius;
     if (space->own[slot].watch != AOI__NONE) aoi__watch_place(space, space->own[slot].watch);
 }
 
@@ -487,11 +482,11 @@ static void add_new(struct aoi_space *space, aoi_owner owner, const struct aoi_e
     uint32_t slot = slot_take(space);
     space->hot[slot] = (struct aoi__hot){.id = e->id, .extra = e->extra, .layers = e->layers, .stamp = space->serial + 1};
     memcpy(space->hot[slot].pos, pos, sizeof space->hot[slot].pos);
-    space->cold[slot] = (struct aoi__cold){.radius = e->radius, .rare = AOI__NONE, .flags = e->report_observed ? AOI__REPORT : 0};
+    space->cold[slot] = (struct aoi__cold){.rare = AOI__NONE, .flags = e->report_observed ? AOI__REPORT : 0};
     if (e->payload_len > 0 || e->appeal != 0 || e->priority != 0)
         *rare_of(space, slot) = (struct aoi__rare){
             .payload = aoi__blob_new(space, e->payload, e->payload_len), .appeal = e->appeal, .priority = e->priority};
-    space->own[slot] = (struct aoi__own){.owner = owner, .watch = AOI__NONE};
+    space->own[slot] = (struct aoi__own){.owner = owner, .watch = AOI__NONE, .radius = e->radius};
     owner_link(space, slot);
     aoi__ids_put(&space->ids, aoi__entity_records(space), slot);
     space->entity_n++;
@@ -727,7 +722,7 @@ int aoi_entity_get(const struct aoi_space *space, uint64_t id, struct aoi_entity
     *out = (struct aoi_entity){.id = id,
                                .pos = {h->pos[0], h->pos[1], h->pos[2]},
                                .extra = h->extra,
-                               .radius = c->radius,
+                               .radius = space->own[slot].radius,
                                .layers = h->layers,
                                .payload = rare->payload == NULL ? NULL : rare->payload->at,
                                .payload_len = rare->payload == NULL ? 0 : rare->payload->len,

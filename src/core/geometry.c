@@ -102,28 +102,15 @@ static void cells_area(const struct aoi_space *space, struct aoi__watch *w, uint
     if (hi > w->hi[a]) w->hi[a] = hi;
 }
 
-static inline void box_around(const float pos[3], float half, uint32_t dims, float lo[3], float hi[3])
-{
-    float half_z = dims == 3 ? half : 0; /* z is 0 in 2D */
-    lo[0] = pos[0] - half;
-    lo[1] = pos[1] - half;
-    lo[2] = pos[2] - half_z;
-    hi[0] = pos[0] + half;
-    hi[1] = pos[1] + half;
-    hi[2] = pos[2] + half_z;
-}
-
 void aoi__watch_area(const struct aoi_space *space, struct aoi__watch *w)
 {
     bool viewport = w->slot == AOI__NONE;
     if (!viewport && space->set.shape == AOI_SHAPE_BOX) {
-        const float *at = space->hot[w->slot].pos; /* what nearly every move asks for */
-        box_around(at, space->cold[w->slot].radius, space->dims, w->base_lo, w->base_hi);
-        box_around(at, space->cold[w->slot].radius + w->margin, space->dims, w->lo, w->hi);
+        aoi__unit_boxes(space, w);
         return;
     }
     const float *pos = viewport ? NULL : space->hot[w->slot].pos;
-    float radius = viewport ? 0 : space->cold[w->slot].radius, keep = radius + w->margin;
+    float radius = viewport ? 0 : space->own[w->slot].radius, keep = radius + w->margin;
     if (!viewport && space->set.shape == AOI_SHAPE_SPHERE) {
         aoi__sphere_box(pos, radius, space->dims, w->base_lo, w->base_hi);
         aoi__sphere_box(pos, keep, space->dims, w->lo, w->hi);
@@ -153,7 +140,7 @@ void aoi__sight_init(struct aoi__sight *s, const struct aoi_space *space, const 
                              .margin = margin};
     if (unit) {
         memcpy(s->pos, space->hot[watch->slot].pos, sizeof s->pos);
-        s->radius = space->cold[watch->slot].radius;
+        s->radius = space->own[watch->slot].radius;
         s->keep_radius = s->radius + margin;
     }
     for (uint32_t a = 0; a < space->dims; a++) {

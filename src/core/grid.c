@@ -34,8 +34,7 @@ struct area {
 };
 
 struct grid {
-    double scale; /* coordinate to cell: 1 / edge */
-    float edge;
+    double scale; /* coordinate to cell */
     aoi__scan_fn scan;
     struct aoi__blocks dir;
     ARRAY(struct area) areas; /* by watch */
@@ -138,69 +137,81 @@ static void grid_erase(struct aoi_space *space, uint32_t slot)
     aoi__block_drop(&g->dir, block);
 }
 
-/* The page that it stands in follows where it is now. Whether it stays in its cell. */
-static bool follow(struct aoi_space *space, uint32_t slot)
+/* Whether it is still in the cell in which it stands. False may also be said by mistake, of a place at the cell's very edge. */
+static inline bool stays(const struct grid *g, const struct aoi__page *page, const float pos[3])
+{
+    double x = (double)pos[0] * g->scale - page->at[0], y = (double)pos[1] * g->scale - page->at[1], z = 0;
+    if (g->dir.dims == 3) z = (double)pos[2] * g->scale - page->at[2];
+    return (x >= 0) & (x < 1) & (y >= 0) & (y < 1) & (z >= 0) & (z < 1);
+}
+
+/* From one cell to another. */
+static void cross(struct aoi_space *space, uint32_t slot)
 {
     struct grid *g = grid_of(space);
-    const struct aoi__hot *h = &space->hot[slot];
-    const struct aoi__page *page = page_of(g, slot);
     int32_t cell[3];
-    cell_at(g, h->pos, cell);
-    if (cell[0] == page->at[0] && cell[1] == page->at[1] && cell[2] == page->at[2]) {
-        aoi__page_write(&g->dir, page, g->dir.home.at[slot].place, h->pos, h->extra);
-        return true;
-    }
+    cell_at(g, space->hot[slot].pos, cell);
     uint32_t left = take(g, slot);
     put(space, slot, cell);
     aoi__block_drop(&g->dir, left);
-    return false;
 }
 
 static void grid_move(struct aoi_space *space, uint32_t slot, const float from[3])
 {
     (void)from;
-    follow(space, slot);
-}
-
-/* One that has moved, or whose extra has changed, since the last flush. */
-static void settle_moved(struct aoi_space *space, uint32_t slot)
-{
-    struct grid *g = grid_of(space);
-    space->hot[slot].stamp = space->serial;
-    bool stays = follow(space, slot);
-    struct aoi__page *page = aoi__page_touch(&g->dir, g->dir.home.at[slot].page);
-    if (stays && page->moved == 0) mark_changed(g, page->block, page->bit, page->any); /* once for all that move here */
-    page->moved |= (uint64_t)1 << g->dir.home.at[slot].place;
+    const struct grid *g = grid_of(space);
+    const struct aoi__hot *h = &space->hot[slot];
+    if (stays(g, page_of(g, slot), h->pos))
+        aoi__page_write(&g->dir, page_of(g, slot), g->dir.home.at[slot].place, h->pos, h->extra);
+    else
+        cross(space, slot);
 }
 
 #define AHEAD 8 /* entities of which what is to be read is fetched beforehand */
 
+static void fetch_place(const struct grid *g, uint32_t slot)
+{
+    const struct aoi__page *page = page_of(g, slot);
+    const float *x = page->x + g->dir.home.at[slot].place;
+    __builtin_prefetch(x, 1);
+    __builtin_prefetch(x + page->cap, 1);
+}
+
+/* Whether the page holds at the place what hot does. */
+static inline bool stands(const struct grid *g, const struct aoi__page *page, uint32_t place, const struct aoi__hot *h)
+{
+    const float *x = page->x + place;
+    bool same = (x[0] == h->pos[0]) & (x[page->cap] == h->pos[1]);
+    if (g->dir.dims == 3) same &= x[2 * page->cap] == h->pos[2];
+    return same && (!g->dir.extra || aoi__page_extra(page, g->dir.dims)[place] == h->extra);
+}
+
 static uint32_t grid_settle(struct aoi_space *space, uint32_t *slot, uint32_t n)
 {
     struct grid *g = grid_of(space);
-    uint32_t moved = 0, dims = space->dims;
+    uint32_t moved = 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (i + 3 * AHEAD < n) {
-            __builtin_prefetch(&g->dir.home.at[slot[i + 3 * AHEAD]]);
-            __builtin_prefetch(&space->hot[slot[i + 3 * AHEAD]], 1);
-        }
         if (i + 2 * AHEAD < n) {
             __builtin_prefetch(page_of(g, slot[i + 2 * AHEAD]), 1);
             __builtin_prefetch(&page_of(g, slot[i + 2 * AHEAD])->at);
         }
-        if (i + AHEAD < n) {
-            const struct aoi__page *next = page_of(g, slot[i + AHEAD]);
-            __builtin_prefetch(next->x + g->dir.home.at[slot[i + AHEAD]].place, 1);
-            __builtin_prefetch(next->x + next->cap + g->dir.home.at[slot[i + AHEAD]].place, 1);
-        }
+        if (i + AHEAD < n) fetch_place(g, slot[i + AHEAD]);
         struct aoi__home home = g->dir.home.at[slot[i]];
-        const struct aoi__page *page = &g->dir.page.at[home.page];
-        const struct aoi__hot *h = &space->hot[slot[i]];
-        const float *x = page->x + home.place;
-        bool same = x[0] == h->pos[0] && x[page->cap] == h->pos[1] && (dims == 2 || x[2 * page->cap] == h->pos[2]);
-        if (same && (!g->dir.extra || aoi__page_extra(page, dims)[home.place] == h->extra)) continue;
-        settle_moved(space, slot[i]);
+        struct aoi__hot *h = &space->hot[slot[i]];
+        struct aoi__page *page = &g->dir.page.at[home.page];
+        if (stands(g, page, home.place, h)) continue;
+        h->stamp = space->serial;
         slot[moved++] = slot[i];
+        if (!stays(g, page, h->pos)) {
+            cross(space, slot[i]);
+            home = g->dir.home.at[slot[i]];
+            page = aoi__page_touch(&g->dir, home.page);
+        } else {
+            aoi__page_write(&g->dir, page, home.place, h->pos, h->extra);
+            aoi__page_touch(&g->dir, home.page);
+            if (page->moved == 0) mark_changed(g, page->block, page->bit, page->any); /* once for all that move here */
+        }
+        page->moved |= (uint64_t)1 << home.place;
     }
     return moved;
 }
@@ -313,20 +324,29 @@ static bool inner_cells(const struct area *area, int32_t lo[3], int32_t hi[3])
     return true;
 }
 
-#define ROUNDING 0x1p-20f /* of a coordinate: more than those below come to */
+#define ROUNDING 0x1p-21 /* of a coordinate: more than the roundings of boxes and cells come to */
 
-/* Whether both are in their cells on an axis, and not so near to the cells' very edges that roundings matter. */
-static inline bool within_cells(const struct grid *g, int32_t low, float lo, int32_t high, float hi)
+/* Where a unit may stand on an axis while p - half and p + half are in these two cells; nearer to their very edges only what is there already is narrowed. */
+static void narrow_stay(const struct grid *g, float lo, float hi, float half, float *from, float *to)
 {
-    const float half = g->edge / 2 * (1 - ROUNDING), from = ((float)low + 0.5f) * g->edge, to = ((float)high + 0.5f) * g->edge;
-    return (fabsf(lo - from) <= half - fabsf(from) * ROUNDING) & (fabsf(hi - to) <= half - fabsf(to) * ROUNDING);
+    double edge = 1 / g->scale, low = cell_of(g, lo) * edge, high = cell_of(g, hi) * edge;
+    double first = fmax(low + half, high - half), last = fmin(low + half, high - half) + edge;
+    double slack = (fabs(first) + fabs(last) + half) * ROUNDING;
+    *from = fmaxf(*from, (float)(first + slack));
+    *to = fminf(*to, (float)(last - slack));
 }
 
-/* Whether the corners of the box are in the same cells as before. Without a loop: nearly every move asks for it. */
-static inline bool guarded(const struct grid *g, const struct area *area, const struct aoi__watch *w)
+/* Where the unit may stand while both its boxes end in the same cells as now. */
+static void set_stay(const struct aoi_space *space, struct aoi__watch *w)
 {
-    int x = within_cells(g, area->lo[0], w->lo[0], area->hi[0], w->hi[0]), y = within_cells(g, area->lo[1], w->lo[1], area->hi[1], w->hi[1]);
-    return area->known && (x & y) && (g->dir.dims == 2 || within_cells(g, area->lo[2], w->lo[2], area->hi[2], w->hi[2]));
+    const struct grid *g = grid_of(space);
+    float radius = space->own[w->slot].radius;
+    for (uint32_t a = 0; a < space->dims; a++) {
+        w->stay_lo[a] = -INFINITY;
+        w->stay_hi[a] = INFINITY;
+        narrow_stay(g, w->base_lo[a], w->base_hi[a], radius, &w->stay_lo[a], &w->stay_hi[a]);
+        if (w->margin > 0) narrow_stay(g, w->lo[a], w->hi[a], radius + w->margin, &w->stay_lo[a], &w->stay_hi[a]);
+    }
 }
 
 static void watch_moved(struct aoi_space *space, uint32_t watch)
@@ -363,10 +383,9 @@ static void watch_moved(struct aoi_space *space, uint32_t watch)
 
 static void grid_watch_set(struct aoi_space *space, uint32_t watch)
 {
-    const struct grid *g = grid_of(space);
-    const struct aoi__watch *w = &space->watches.at[watch];
-    bool tight = w->margin > 0 || space->set.shape == AOI_SHAPE_CELLS; /* then other boxes, or the very edges, matter too */
-    if (tight || watch >= g->areas.n || !guarded(g, &g->areas.at[watch], w)) watch_moved(space, watch);
+    struct aoi__watch *w = &space->watches.at[watch];
+    watch_moved(space, watch);
+    if (w->slot != AOI__NONE && space->set.shape != AOI_SHAPE_CELLS) set_stay(space, w); /* of cells, the very edges matter */
 }
 
 /* ------------------------------------------------------------------------------------------------------------- finding */
@@ -628,7 +647,6 @@ static void grid_init(struct aoi_space *space)
 {
     struct grid *g = mem_zalloc(sizeof *g);
     g->scale = 1 / space->set.cell_size;
-    g->edge = (float)(1 / g->scale);
     g->scan = aoi__scan_pick(space->dims);
     g->dir.dims = space->dims;
     g->dir.extra = space->set.extra;
@@ -691,7 +709,9 @@ static void validate_watch(const struct aoi_space *space, uint32_t watch)
     int32_t lo[3], hi[3];
     cell_at(g, w->lo, lo);
     cell_at(g, w->hi, hi);
-    CHECK(memcmp(lo, area->lo, sizeof lo) == 0 && memcmp(hi, area->hi, sizeof hi) == 0);
+    uint8_t inner[2][3];
+    find_inner(space, w, lo, hi, inner);
+    CHECK(memcmp(lo, area->lo, sizeof lo) == 0 && memcmp(hi, area->hi, sizeof hi) == 0 && memcmp(inner, area->inner, sizeof inner) == 0);
     if (area->wide) {
         CHECK(g->wide.at[area->at] == watch);
         return;

@@ -43,7 +43,8 @@ struct aoi__index_ops {
      * for each that differs. Leaves those in slot[], and returns how many they are. NULL: by where(), move() and notify(). */
     uint32_t (*settle)(struct aoi_space *space, uint32_t *slot, uint32_t n);
 
-    /* The area of space->watches.at[watch] is new (active was false) or has changed; the watch already holds the new lo and hi. */
+    /* The area of space->watches.at[watch] is new (active was false) or has changed; the watch already holds the new lo and hi. Of a unit's it may set the box stay_lo, stay_hi:
+     * while the radius and the margin are the same and the unit stands in there, it need not be called again. */
     void (*watch_set)(struct aoi_space *space, uint32_t watch);
     /* The watch has no area any more; forget it. Fine if it had none. */
     void (*watch_clear)(struct aoi_space *space, uint32_t watch);

@@ -25,12 +25,19 @@ static void watch_reckon(struct aoi_space *space, struct aoi__watch *w)
     }
 }
 
+/* Number of the flush that tells of what happens now. */
+static uint32_t next_told(const struct aoi_space *space)
+{
+    return (space->flush + (space->flush_phase == AOI__FLUSH_NONE)) & AOI__PLACED;
+}
+
 void aoi__watch_place(struct aoi_space *space, uint32_t watch)
 {
     struct aoi__watch *w = &space->watches.at[watch];
     aoi__watch_dirty(space, watch);
-    w->placed = (space->flush + (space->flush_phase == AOI__FLUSH_NONE)) & AOI__PLACED;
-    if (w->slot != AOI__NONE && space->cold[w->slot].radius == 0) {
+    w->placed = next_told(space);
+    w->stay_lo[0] = INFINITY; /* nowhere, unless the index says more */
+    if (w->slot != AOI__NONE && space->own[w->slot].radius == 0) {
         if (w->active) space->ops->watch_clear(space, watch);
         w->active = false;
         return;
@@ -38,6 +45,34 @@ void aoi__watch_place(struct aoi_space *space, uint32_t watch)
     aoi__watch_area(space, w);
     w->active = true;
     space->ops->watch_set(space, watch);
+}
+
+#define AHEAD 16 /* units of which the watch is fetched beforehand */
+
+void aoi__watches_follow(struct aoi_space *space, const uint32_t *slot, uint32_t n)
+{
+    const struct aoi__own *own = space->own;
+    const uint32_t placed = next_told(space);
+    const bool box = space->set.shape == AOI_SHAPE_BOX;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t watch = own[slot[i]].watch;
+        if (i + AHEAD < n && own[slot[i + AHEAD]].watch != AOI__NONE) {
+            __builtin_prefetch(&space->watches.at[own[slot[i + AHEAD]].watch], 1);
+            __builtin_prefetch(&space->watches.at[own[slot[i + AHEAD]].watch].viewers, 1);
+        }
+        if (watch == AOI__NONE) continue;
+        struct aoi__watch *w = &space->watches.at[watch];
+        if (!aoi__inside(space->hot[slot[i]].pos, w->stay_lo, w->stay_hi, space->dims)) {
+            aoi__watch_place(space, watch);
+            continue;
+        }
+        if (box)
+            aoi__unit_boxes(space, w);
+        else
+            aoi__watch_area(space, w);
+        w->placed = placed;
+        aoi__watch_dirty(space, watch);
+    }
 }
 
 static uint32_t watch_new(struct aoi_space *space, uint32_t slot)

@@ -79,7 +79,7 @@ static void put_entity(struct buf *out, const struct aoi_space *space, uint32_t 
     bytes_put(out, h->id, 8);
     for (uint32_t a = 0; a < 3; a++) bytes_put_float(out, h->pos[a]);
     bytes_put(out, h->extra, 4);
-    bytes_put_float(out, c->radius);
+    bytes_put_float(out, space->own[slot].radius);
     bytes_put_float(out, rare->appeal);
     bytes_put(out, h->layers, 4);
     bytes_put(out, rare->priority, 4);

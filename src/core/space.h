@@ -42,7 +42,6 @@ enum {
 };
 
 struct aoi__cold {
-    float radius;  /* 0 for what sees nothing */
     uint32_t rare; /* its place in space->rare; AOI__NONE: as aoi__plain. Of a touched one, its place in space->touched, which keeps that */
     uint32_t owner_prev, owner_next; /* list of the owner's entities in this space; AOI__NONE ends */
     uint32_t flags : 9;
@@ -62,6 +61,7 @@ static const struct aoi__rare aoi__plain = {0};
 struct aoi__own {
     aoi_owner owner;
     uint32_t watch; /* AOI__NONE: nobody is subscribed to it */
+    float radius;   /* 0 for what sees nothing */
 };
 
 /* An entity that was changed since the last flush, and what it was then: there and back again is no change. */
@@ -82,6 +82,7 @@ struct aoi__viewer {
 
 /* The area that a unit or a viewport watches. */
 struct aoi__watch {
+    float stay_lo[3], stay_hi[3];      /* while its unit stands in here, the index need not be told that it moves; empty: it is always told */
     uint32_t slot;                     /* the unit's entity; AOI__NONE: a viewport */
     uint32_t placed : 30;              /* number of the flush that tells of its last change of place, as far as it fits: only another one is sure */
     bool active : 1;                   /* it has an area: not so for a unit of radius 0 */
@@ -379,6 +380,18 @@ static inline int aoi__check_pos(const struct aoi_space *space, const float pos[
 int aoi__check_box(const struct aoi_space *space, const float min[3], const float max[3], float lo[3], float hi[3]);
 /* Sets the boxes of a unit's watch from its entity, of radius not 0, and the margin; of a viewport's from its base and the margin. */
 void aoi__watch_area(const struct aoi_space *space, struct aoi__watch *watch);
+/* The same for a unit in a space of boxes, for every move. */
+static inline void aoi__unit_boxes(const struct aoi_space *space, struct aoi__watch *w)
+{
+    const float *pos = space->hot[w->slot].pos, half = space->own[w->slot].radius, keep = half + w->margin;
+    for (uint32_t a = 0; a < 3; a++) {
+        bool flat = a >= space->dims; /* z is 0 in 2D */
+        w->base_lo[a] = pos[a] - (flat ? 0 : half);
+        w->base_hi[a] = pos[a] + (flat ? 0 : half);
+        w->lo[a] = pos[a] - (flat ? 0 : keep);
+        w->hi[a] = pos[a] + (flat ? 0 : keep);
+    }
+}
 /* low, rounded down generously, and high, rounded up: to floats that are never too near. */
 void aoi__widen(double low, double high, double slack, float *lo, float *hi);
 /* Box around a sphere that is never too small. */
@@ -444,7 +457,9 @@ void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell);
 void aoi__player_away(struct aoi_space *space, uint32_t player, bool away);
 void aoi__unit_gone(struct aoi_space *space, uint32_t watch); /* its entity is removed: ends its subscriptions */
 void aoi__watch_place(struct aoi_space *space,
-                      uint32_t watch); /* its unit moved or changed its radius, its viewport is another: sets its boxes anew, tells the index */
+                      uint32_t watch); /* it is another viewport, or has another radius or margin: sets its boxes anew, tells the index */
+void aoi__watches_follow(struct aoi_space *space, const uint32_t *slot,
+                         uint32_t n); /* the same for units that merely moved, those of the slots that are some */
 float aoi__player_margin(const struct aoi_space *space, const struct aoi__player *p);
 void aoi__margins_changed(struct aoi_space *space);          /* the space's leave_margin changed */
 void aoi__shown_dirty(struct aoi_space *space, uint64_t id); /* whoever has a SHOW override for it */

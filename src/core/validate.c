@@ -14,7 +14,7 @@ static void validate_entity(const struct aoi_space *space, uint32_t slot)
     CHECK(aoi__entity_slot(space, h->id) == slot);
     for (uint32_t a = 0; a < 3; a++) CHECK(isfinite(h->pos[a]) && aoi__clean(h->pos[a]) == h->pos[a] && fabsf(h->pos[a]) <= AOI_COORD_MAX);
     CHECK(space->dims == 3 || h->pos[2] == 0);
-    CHECK(isfinite(c->radius) && c->radius >= 0 && (space->set.extra || h->extra == 0));
+    CHECK(isfinite(space->own[slot].radius) && space->own[slot].radius >= 0 && (space->set.extra || h->extra == 0));
     CHECK(r->payload == NULL || r->payload->len > 0);
     CHECK(isfinite(r->appeal) && r->appeal >= 0 && (r->appeal > 0) == ((c->flags & AOI__LARGE) != 0));
     CHECK((idmap_get(&space->shown_map, h->id) != IDMAP_NONE) == ((c->flags & AOI__SHOWN) != 0));
@@ -91,7 +91,7 @@ static void validate_watch(const struct aoi_space *space, const struct aoi__watc
         CHECK(!watch->active);
         return;
     }
-    CHECK(watch->active == (watch->slot == AOI__NONE || space->cold[watch->slot].radius != 0));
+    CHECK(watch->active == (watch->slot == AOI__NONE || space->own[watch->slot].radius != 0));
     if (!watch->active || (watch->slot != AOI__NONE && aoi__moving(space, watch->slot))) return;
     struct aoi__watch anew = *watch;
     aoi__watch_area(space, &anew);

@@ -27,7 +27,7 @@ static void explain_eye(const struct aoi_space *space, const struct aoi__watch *
         return;
     }
     why->unit = space->hot[w->slot].id;
-    why->radius = space->cold[w->slot].radius;
+    why->radius = space->own[w->slot].radius;
     why->away = away_by_shape(space, pos, space->hot[w->slot].pos);
 }
 

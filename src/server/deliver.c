@@ -10,7 +10,7 @@
 #define IDS_FRAME_BYTES 64u /* of an Observed or Lost frame beside its ids, at most */
 
 /* The owner's session, if it has a connection. */
-static struct session *connected(const struct deliver *deliver, aoi_owner owner)
+static inline struct session *connected(const struct deliver *deliver, aoi_owner owner)
 {
     const struct standing *standing = sessions_of_owner(deliver->sessions, owner);
     struct session *session = standing == NULL ? NULL : standing->session;
@@ -18,7 +18,7 @@ static struct session *connected(const struct deliver *deliver, aoi_owner owner)
 }
 
 /* The same, if it takes something now. */
-static struct session *ready(const struct deliver *deliver, aoi_owner owner)
+static inline struct session *ready(const struct deliver *deliver, aoi_owner owner)
 {
     struct session *session = connected(deliver, owner);
     return session == NULL || deliver_owes(session) ? NULL : session;
@@ -29,9 +29,11 @@ static size_t room(void *ctx, aoi_owner owner)
 {
     const struct deliver *deliver = ctx;
     struct session *session = connected(deliver, owner);
+    CHECK(deliver->placed.session == NULL);
     if (session == NULL) return 0;
     size_t room = deliver_owes(session) ? 0 : outbox_room(&session->out);
-    if (room > 1 && budget_full(deliver->budget)) room = outbox_bytes(&session->out) < BUDGET_UNSENT_BYTES;
+    if (room > 1 && deliver->budget != NULL && deliver->budget->limit_bytes > 0 && budget_full(deliver->budget))
+        room = outbox_bytes(&session->out) < BUDGET_UNSENT_BYTES;
     *(room > 0 ? &session->served : &session->skipped) += 1;
     return room;
 }
@@ -39,16 +41,44 @@ static size_t room(void *ctx, aoi_owner owner)
 /* What was put into the outbox, before which there were so many bytes, is complete. */
 static void appended(const struct deliver *deliver, struct session *session, uint64_t before)
 {
-    session_touch(deliver->sessions, session);
+    if (!session->touched) session_touch(deliver->sessions, session);
     if (!outbox_appended(&session->out, before)) session_close(deliver->sessions, session, CLOSE_OUT_HARD);
+}
+
+/* Likewise, and it was a delta. */
+static void appended_delta(const struct deliver *deliver, struct session *session, uint64_t before)
+{
+    appended(deliver, session, before);
+    if (outbox_bytes(&session->out) >= EARLY_BYTES && outbox_flush(&session->out) < 0) session_close(deliver->sessions, session, CLOSE_IO);
 }
 
 static void send_delta(const struct deliver *deliver, struct session *session, const struct aoi_delta *delta)
 {
     uint64_t before = outbox_bytes(&session->out);
     outbox_delta(&session->out, delta, deliver->max_frame_bytes);
-    appended(deliver, session, before);
-    if (outbox_bytes(&session->out) >= EARLY_BYTES && outbox_flush(&session->out) < 0) session_close(deliver->sessions, session, CLOSE_IO);
+    appended_delta(deliver, session, before);
+}
+
+/* The core writes its columns straight into the outbox, and deliver() is next. */
+static bool columns(void *ctx, const struct aoi_delta *delta, struct aoi_places *to)
+{
+    struct deliver *deliver = ctx;
+    struct session *session = ready(deliver, delta->owner);
+    CHECK(deliver->placed.session == NULL);
+    if (session == NULL) return false;
+    uint64_t before = outbox_bytes(&session->out);
+    if (!outbox_place(&session->out, delta, deliver->max_frame_bytes, to)) return false;
+    deliver->placed.session = session;
+    deliver->placed.before = before;
+    return true;
+}
+
+static void end_placed(struct deliver *deliver)
+{
+    struct session *session = deliver->placed.session;
+    CHECK(session != NULL);
+    deliver->placed.session = NULL;
+    appended_delta(deliver, session, deliver->placed.before);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- what is owed */
@@ -60,15 +90,8 @@ static void owe(struct deliver *deliver, struct standing *standing)
     *array_add(&deliver->owing) = standing->owner;
 }
 
-static void take_delta(void *ctx, const struct aoi_delta *delta)
+static void take_closed(struct deliver *deliver, const struct aoi_delta *delta)
 {
-    struct deliver *deliver = ctx;
-    if (!delta->closed) {
-        struct session *session = ready(deliver, delta->owner);
-        if (session != NULL) send_delta(deliver, session, delta);
-        budget_charge(deliver->budget, delta->enters.n * TOLD_BYTES);
-        return;
-    }
     struct standing *standing = sessions_of_owner(deliver->sessions, delta->owner);
     if (standing == NULL) return;
     *array_add(&standing->notices.closed) = (struct notice_closed){.space = delta->space,
@@ -78,6 +101,21 @@ static void take_delta(void *ctx, const struct aoi_delta *delta)
                                                                    .time_us = flusher_time_us(),
                                                                    .messages_lost = delta->messages_lost};
     owe(deliver, standing);
+}
+
+static void take_delta(void *ctx, const struct aoi_delta *delta)
+{
+    struct deliver *deliver = ctx;
+    if (delta->closed) {
+        take_closed(deliver, delta);
+        return;
+    }
+    struct session *session;
+    if (delta->placed)
+        end_placed(deliver);
+    else if ((session = ready(deliver, delta->owner)) != NULL)
+        send_delta(deliver, session, delta);
+    if (delta->enters.n > 0) budget_charge(deliver->budget, delta->enters.n * TOLD_BYTES);
 }
 
 static void take_lost(void *ctx, aoi_owner owner, uint64_t space, bool is_player, uint64_t id)
@@ -222,5 +260,6 @@ void deliver_clear(struct deliver *deliver)
 
 struct aoi_sink deliver_sink(struct deliver *deliver)
 {
-    return (struct aoi_sink){.ctx = deliver, .room = room, .deliver = take_delta, .observed = take_observed, .may_take = may_take, .lost = take_lost};
+    return (struct aoi_sink){
+        .ctx = deliver, .room = room, .columns = columns, .deliver = take_delta, .observed = take_observed, .may_take = may_take, .lost = take_lost};
 }

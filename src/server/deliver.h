@@ -9,9 +9,13 @@
 struct deliver {
     struct sessions *sessions;
     size_t max_frame_bytes;
-    struct budget *budget;  /* NULL: none */
-    ARRAY(aoi_owner) owing; /* sessions to which something has come to be owed since deliver_waiting() */
-    ARRAY(uint64_t) ids;    /* of the frame that is made */
+    struct budget *budget;       /* NULL: none */
+    ARRAY(aoi_owner) owing;      /* sessions to which something has come to be owed since deliver_waiting() */
+    ARRAY(uint64_t) ids;         /* of the frame that is made */
+    struct {                     /* between columns() and deliver(), when nothing but its update columns is written: */
+        struct session *session; /* which has a delta with open columns in its outbox; NULL: none */
+        uint64_t before;         /* bytes that were in it before */
+    } placed;
 };
 
 void deliver_init(struct deliver *deliver, struct sessions *sessions, size_t max_frame_bytes);

@@ -29,9 +29,9 @@ void outbox_delta(struct outbox *outbox, const struct aoi_delta *delta, size_t m
     codec_group_add(&outbox->group, delta, max_frame_bytes, &outbox->queue);
 }
 
-uint64_t outbox_bytes(const struct outbox *outbox)
+bool outbox_place(struct outbox *outbox, const struct aoi_delta *delta, size_t max_frame_bytes, struct aoi_places *to)
 {
-    return buf_len(&outbox->queue) + buf_len(&outbox->flying);
+    return codec_group_place(&outbox->group, delta, max_frame_bytes, &outbox->queue, to);
 }
 
 uint64_t outbox_held(const struct outbox *outbox)
@@ -39,20 +39,10 @@ uint64_t outbox_held(const struct outbox *outbox)
     return outbox->queue.cap + outbox->flying.cap;
 }
 
-bool outbox_full(const struct outbox *outbox)
-{
-    return outbox_bytes(outbox) + outbox->limits->slack_bytes > outbox->limits->soft_bytes;
-}
-
-size_t outbox_room(const struct outbox *outbox)
-{
-    return outbox_full(outbox) ? 0 : (size_t)(outbox->limits->soft_bytes - outbox_bytes(outbox));
-}
-
-bool outbox_appended(struct outbox *outbox, uint64_t bytes_before)
+bool outbox__excuse(struct outbox *outbox, uint64_t bytes_before)
 {
     uint64_t bytes = outbox_bytes(outbox), soft = outbox->limits->soft_bytes;
-    if (bytes_before + outbox->limits->slack_bytes <= soft && bytes > soft) outbox->excused = bytes - soft;
+    if (bytes_before + outbox->limits->slack_bytes <= soft) outbox->excused = bytes - soft;
     return bytes <= outbox->limits->hard_bytes + outbox->excused;
 }
 

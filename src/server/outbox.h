@@ -41,14 +41,31 @@ void outbox_clear(struct outbox *outbox); /* frees; not before the stream is clo
 struct buf *outbox_queue(struct outbox *outbox); /* where something else than a delta of the same flush may be appended */
 /* Joined to those before it, where it can be. */
 void outbox_delta(struct outbox *outbox, const struct aoi_delta *delta, size_t max_frame_bytes);
+/* Likewise, but for the columns of its updates: they are to be written there where *to says, before anything else is done with the outbox. false: nothing was done. */
+bool outbox_place(struct outbox *outbox, const struct aoi_delta *delta, size_t max_frame_bytes, struct aoi_places *to);
 
 uint64_t outbox_held(const struct outbox *outbox); /* what its buffers take, used or not */
-uint64_t outbox_bytes(const struct outbox *outbox);
-bool outbox_full(const struct outbox *outbox);   /* at the soft limit, or so near that no delta is sure to fit */
-size_t outbox_room(const struct outbox *outbox); /* bytes to the soft limit; 0 when full */
+static inline uint64_t outbox_bytes(const struct outbox *outbox)
+{
+    return buf_len(&outbox->queue) + buf_len(&outbox->flying);
+}
+/* At the soft limit, or so near that no delta is sure to fit. */
+static inline bool outbox_full(const struct outbox *outbox)
+{
+    return outbox_bytes(outbox) + outbox->limits->slack_bytes > outbox->limits->soft_bytes;
+}
+/* Bytes to the soft limit; 0 when full. */
+static inline size_t outbox_room(const struct outbox *outbox)
+{
+    return outbox_full(outbox) ? 0 : (size_t)(outbox->limits->soft_bytes - outbox_bytes(outbox));
+}
+bool outbox__excuse(struct outbox *outbox, uint64_t bytes_before); /* where it is over the soft limit now */
 /* One more delta or reply was appended to queue, before which there were so many bytes. false: that takes it over the hard limit. What begins while there is
  * room may be as long as it likes: no single one makes a connection hard-full. */
-bool outbox_appended(struct outbox *outbox, uint64_t bytes_before);
+static inline bool outbox_appended(struct outbox *outbox, uint64_t bytes_before)
+{
+    return outbox_bytes(outbox) <= outbox->limits->soft_bytes || outbox__excuse(outbox, bytes_before);
+}
 
 /* Writes what the kernel takes, and lets libuv wait with the rest. 0, or a UV_E... after which nothing can be written. */
 int outbox_flush(struct outbox *outbox);

@@ -26,11 +26,6 @@ void sessions_clear(struct sessions *sessions)
     sessions->away_n = 0;
 }
 
-struct standing *sessions_of_owner(const struct sessions *sessions, aoi_owner owner)
-{
-    return owner == 0 || owner > sessions->by_owner.n ? NULL : sessions->by_owner.at[owner - 1];
-}
-
 struct standing *sessions_of_id(const struct sessions *sessions, uint64_t id)
 {
     uint32_t owner = id == 0 ? IDMAP_NONE : idmap_get(&sessions->by_id, id);

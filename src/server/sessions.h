@@ -42,7 +42,10 @@ struct sessions {
 void sessions_clear(struct sessions *sessions);
 
 /* NULL: there is no such session. */
-struct standing *sessions_of_owner(const struct sessions *sessions, aoi_owner owner);
+static inline struct standing *sessions_of_owner(const struct sessions *sessions, aoi_owner owner)
+{
+    return owner == 0 || owner > sessions->by_owner.n ? NULL : sessions->by_owner.at[owner - 1];
+}
 struct standing *sessions_of_id(const struct sessions *sessions, uint64_t id);
 uint64_t sessions_id_of_owner(const struct sessions *sessions, aoi_owner owner); /* 0: of nobody */
 aoi_owner sessions_owner_of_id(const struct sessions *sessions, uint64_t id);    /* 0: there is no such session */

@@ -48,6 +48,8 @@ enum {
 
 /* ------------------------------------------------------------------------------------------------------------- wire format */
 
+#define INLINE static inline __attribute__((always_inline))
+
 enum { WIRE_VARINT = 0, WIRE_LEN = 2 };
 
 static inline size_t varint_size(uint64_t v)
@@ -84,9 +86,15 @@ static inline uint8_t *put_scalar(uint8_t *p, uint32_t field, uint64_t v)
     return put_varint(put_varint(p, field << 3 | WIRE_VARINT), v);
 }
 
+/* With the length in front of it. */
+static inline size_t run_size(size_t len)
+{
+    return varint_size(len) + len;
+}
+
 static inline size_t len_size(uint32_t field, size_t len)
 {
-    return tag_size(field) + varint_size(len) + len;
+    return tag_size(field) + run_size(len);
 }
 
 static inline uint8_t *put_len(uint8_t *p, uint32_t field, size_t len)
@@ -132,6 +140,14 @@ static inline uint8_t *put_packed(uint8_t *p, uint32_t field, const void *base, 
     if (base == NULL) return p;
     p = put_len(p, field, r.n * element_bytes);
     copy(p, (const uint8_t *)base + r.from * element_bytes, r.n * element_bytes);
+    return p + r.n * element_bytes;
+}
+
+/* A column of updates: copied, or (to) left to somebody else. */
+static inline uint8_t *put_update(uint8_t *p, uint32_t field, const void *base, struct range r, size_t element_bytes, void **to)
+{
+    if (to == NULL || base == NULL) return put_packed(p, field, base, r, element_bytes);
+    *to = p = put_len(p, field, r.n * element_bytes);
     return p + r.n * element_bytes;
 }
 
@@ -198,27 +214,53 @@ static uint8_t *put_more_sections(uint8_t *p, const struct aoi_delta *d, const s
     return p;
 }
 
-/* Of the PlayerDelta, without its own tag and length. Field numbers are constants here, so that
- * the compiler reckons the tags. */
+/* Field numbers are constants here, so that the compiler reckons the tags. */
+INLINE size_t updates_size(const struct aoi_delta *d, size_t n)
+{
+    size_t columns = 2u + (d->updates.z != NULL) + (d->updates.extra != NULL);
+    return len_size(UPDATE_IDS, n * 8) + columns * len_size(UPDATE_X, n * 4);
+}
+
+/* open: is told where the columns go, which somebody else writes; NULL: they are copied. */
+INLINE uint8_t *put_updates(uint8_t *p, const struct aoi_delta *d, struct range r, struct aoi_places *open)
+{
+    p = put_update(p, UPDATE_IDS, d->updates.id, r, 8, open == NULL ? NULL : &open->id);
+    p = put_update(p, UPDATE_X, d->updates.x, r, 4, open == NULL ? NULL : &open->x);
+    p = put_update(p, UPDATE_Y, d->updates.y, r, 4, open == NULL ? NULL : &open->y);
+    p = put_update(p, UPDATE_Z, d->updates.z, r, 4, open == NULL ? NULL : &open->z);
+    return put_update(p, UPDATE_EXTRA, d->updates.extra, r, 4, open == NULL ? NULL : &open->extra);
+}
+
+static size_t enters_size(const struct aoi_delta *d, const struct slice *s)
+{
+    size_t columns = 3u + (d->enters.z != NULL) + (d->enters.extra != NULL);
+    size_t len = len_size(ENTER_IDS, s->enter.n * 8) + columns * len_size(ENTER_X, s->enter.n * 4);
+    return enter_payloads(d, s) ? len + blobs_size(ENTER_PAYLOADS, d->enters.payload_len, s->enter) : len;
+}
+
+static uint8_t *put_enters(uint8_t *p, const struct aoi_delta *d, const struct slice *s)
+{
+    p = put_packed(p, ENTER_IDS, d->enters.id, s->enter, 8);
+    p = put_packed(p, ENTER_X, d->enters.x, s->enter, 4);
+    p = put_packed(p, ENTER_Y, d->enters.y, s->enter, 4);
+    p = put_packed(p, ENTER_Z, d->enters.z, s->enter, 4);
+    p = put_packed(p, ENTER_EXTRA, d->enters.extra, s->enter, 4);
+    p = put_packed(p, ENTER_LAYERS, d->enters.layers, s->enter, 4);
+    return enter_payloads(d, s) ? put_blobs(p, ENTER_PAYLOADS, d->enters.payload, d->enters.payload_len, s->enter) : p;
+}
+
+/* Of the PlayerDelta, without its own tag and length. */
 static size_t body_size(const struct aoi_delta *d, const struct slice *s)
 {
     size_t len = scalar_size(d->player) + scalar_size(d->seq) + scalar_size(s->part) + scalar_size(s->more) + scalar_size(d->full) +
                  scalar_size(d->closed) + lost_size(s->lost);
     if (s->leave.n > 0) len += packed_size(LEAVE_IDS, d->leave_id, s->leave, 8);
-    if (s->enter.n > 0) {
-        len += packed_size(ENTER_IDS, d->enters.id, s->enter, 8) + packed_size(ENTER_X, d->enters.x, s->enter, 4) +
-               packed_size(ENTER_Y, d->enters.y, s->enter, 4) + packed_size(ENTER_Z, d->enters.z, s->enter, 4) +
-               packed_size(ENTER_EXTRA, d->enters.extra, s->enter, 4) + packed_size(ENTER_LAYERS, d->enters.layers, s->enter, 4);
-        if (enter_payloads(d, s)) len += blobs_size(ENTER_PAYLOADS, d->enters.payload_len, s->enter);
-    }
-    if (s->update.n > 0)
-        len += packed_size(UPDATE_IDS, d->updates.id, s->update, 8) + packed_size(UPDATE_X, d->updates.x, s->update, 4) +
-               packed_size(UPDATE_Y, d->updates.y, s->update, 4) + packed_size(UPDATE_Z, d->updates.z, s->update, 4) +
-               packed_size(UPDATE_EXTRA, d->updates.extra, s->update, 4);
+    if (s->enter.n > 0) len += enters_size(d, s);
+    if (s->update.n > 0) len += updates_size(d, s->update.n);
     return has_more_sections(s) ? len + more_sections_size(d, s) : len;
 }
 
-static uint8_t *put_body(uint8_t *p, const struct aoi_delta *d, const struct slice *s)
+static uint8_t *put_body(uint8_t *p, const struct aoi_delta *d, const struct slice *s, struct aoi_places *open)
 {
     p = put_scalar(p, PLAYER, d->player);
     p = put_scalar(p, SEQ, d->seq);
@@ -227,29 +269,34 @@ static uint8_t *put_body(uint8_t *p, const struct aoi_delta *d, const struct sli
     p = put_scalar(p, FULL, d->full);
     p = put_scalar(p, CLOSED, d->closed);
     if (s->leave.n > 0) p = put_packed(p, LEAVE_IDS, d->leave_id, s->leave, 8);
-    if (s->enter.n > 0) {
-        p = put_packed(p, ENTER_IDS, d->enters.id, s->enter, 8);
-        p = put_packed(p, ENTER_X, d->enters.x, s->enter, 4);
-        p = put_packed(p, ENTER_Y, d->enters.y, s->enter, 4);
-        p = put_packed(p, ENTER_Z, d->enters.z, s->enter, 4);
-        p = put_packed(p, ENTER_EXTRA, d->enters.extra, s->enter, 4);
-        p = put_packed(p, ENTER_LAYERS, d->enters.layers, s->enter, 4);
-        if (enter_payloads(d, s)) p = put_blobs(p, ENTER_PAYLOADS, d->enters.payload, d->enters.payload_len, s->enter);
-    }
-    if (s->update.n > 0) {
-        p = put_packed(p, UPDATE_IDS, d->updates.id, s->update, 8);
-        p = put_packed(p, UPDATE_X, d->updates.x, s->update, 4);
-        p = put_packed(p, UPDATE_Y, d->updates.y, s->update, 4);
-        p = put_packed(p, UPDATE_Z, d->updates.z, s->update, 4);
-        p = put_packed(p, UPDATE_EXTRA, d->updates.extra, s->update, 4);
-    }
+    if (s->enter.n > 0) p = put_enters(p, d, s);
+    if (s->update.n > 0) p = put_updates(p, d, s->update, open);
     if (has_more_sections(s)) p = put_more_sections(p, d, s);
     return put_scalar(p, MESSAGES_LOST, s->lost);
 }
 
 static uint8_t *put_player(uint8_t *p, const struct aoi_delta *d, const struct slice *s, size_t body_len)
 {
-    return put_body(put_len(p, DELTAS_PLAYERS, body_len), d, s);
+    return put_body(put_len(p, DELTAS_PLAYERS, body_len), d, s, NULL);
+}
+
+/* The usual delta tells updates and nothing else; then there is less to ask, and it is whole. */
+static inline bool is_usual(const struct aoi_delta *d)
+{
+    size_t others = d->leave_n + d->enters.n + d->payload_n + d->layers_n + d->message_n;
+    return others == 0 && d->updates.n > 0 && !d->full && !d->closed && d->messages_lost == 0;
+}
+
+static inline size_t usual_size(const struct aoi_delta *d)
+{
+    return scalar_size(d->player) + scalar_size(d->seq) + updates_size(d, d->updates.n);
+}
+
+static inline uint8_t *put_usual(uint8_t *p, const struct aoi_delta *d, struct aoi_places *open)
+{
+    p = put_scalar(p, PLAYER, d->player);
+    p = put_scalar(p, SEQ, d->seq);
+    return put_updates(p, d, (struct range){.n = d->updates.n}, open);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- frames */
@@ -402,23 +449,35 @@ void codec_group_end(struct codec_group *group, struct buf *out)
     group->len = 0;
 }
 
-void codec_group_add(struct codec_group *group, const struct aoi_delta *d, size_t max_frame_bytes, struct buf *out)
+/* False: it is too long for that, and nothing was done. */
+static bool join(struct codec_group *group, const struct aoi_delta *d, size_t max_frame_bytes, struct buf *out, struct aoi_places *open)
 {
     size_t most = max_frame_bytes < GROUP_BYTES_MAX ? max_frame_bytes : GROUP_BYTES_MAX;
-    struct slice slice = whole(d);
-    size_t body_len = body_size(d, &slice), bytes = len_size(DELTAS_PLAYERS, body_len);
+    struct slice slice;
+    bool usual = is_usual(d);
+    if (!usual) slice = whole(d);
+    size_t len = usual ? usual_size(d) : body_size(d, &slice), bytes = len_size(DELTAS_PLAYERS, len);
     bool same = group->flush == d->flush && group->space == d->space && group->tag == d->tag && group->time_us == d->time_us;
-    bool alone = GROUP_LENGTHS + HEAD_MAX + bytes > most; /* also where it would fit behind a head that is shorter than most */
-    if (group->len > 0 && (alone || !same || GROUP_LENGTHS + group->len + bytes > most)) codec_group_end(group, out);
-    if (alone) {
-        codec_encode_delta(d, max_frame_bytes, out);
-        return;
-    }
+    if (GROUP_LENGTHS + HEAD_MAX + bytes > most) return false; /* also where it would fit behind a head that is shorter than most */
+    if (!same || GROUP_LENGTHS + group->len + bytes > most) codec_group_end(group, out);
     if (group->len == 0) group_begin(group, d, out);
-    uint8_t *start = buf_reserve(out, bytes);
-    CHECK(put_player(start, d, &slice, body_len) == start + bytes);
+    uint8_t *start = buf_reserve(out, bytes), *p = put_len(start, DELTAS_PLAYERS, len);
+    CHECK((usual ? put_usual(p, d, open) : put_body(p, d, &slice, open)) == start + bytes);
     group->len += bytes;
     out->end += bytes;
+    return true;
+}
+
+void codec_group_add(struct codec_group *group, const struct aoi_delta *d, size_t max_frame_bytes, struct buf *out)
+{
+    if (join(group, d, max_frame_bytes, out, NULL)) return;
+    codec_group_end(group, out);
+    codec_encode_delta(d, max_frame_bytes, out);
+}
+
+bool codec_group_place(struct codec_group *group, const struct aoi_delta *d, size_t max_frame_bytes, struct buf *out, struct aoi_places *to)
+{
+    return join(group, d, max_frame_bytes, out, to);
 }
 
 size_t codec__deltas_out(const struct codec_server_frame *frame, struct buf *out)

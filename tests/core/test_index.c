@@ -82,6 +82,7 @@ static void rig_init(struct rig *r, const struct aoi__index_ops *ops, uint32_t d
     s->changed = true; /* and stays so: nobody listens */
     s->alive = mem_zalloc((slots / 32 + 1) * sizeof *s->alive);
     s->moving = mem_zalloc((slots / 64 + 1) * sizeof *s->moving);
+    s->own = mem_zalloc(slots * sizeof *s->own);
     array_reserve(&s->dirty, watches / 64 + 1);
     s->dirty.n = s->dirty.cap;
     memset(s->dirty.at, 0, s->dirty.n * sizeof *s->dirty.at);
@@ -121,6 +122,7 @@ static void rig_clear(struct rig *r)
     free(s->cold);
     free(s->alive);
     free(s->moving);
+    free(s->own);
     free(r->touched);
     free(r->from);
     free(r->layers);

@@ -144,6 +144,115 @@ static void what_was_lost_is_told_whole_in_frames_that_fit(void **state)
     assert_int_equal(frames, 3);
 }
 
+enum { MANY = 3000 };
+static uint64_t ids[MANY];
+static float at[MANY];
+
+static struct aoi_delta updates_of(const struct session *s, uint64_t seq, size_t n)
+{
+    return (struct aoi_delta){.space = 3, .flush = seq, .player = 9, .seq = seq, .owner = s->owner, .updates = {.n = n, .id = ids, .x = at, .y = at}};
+}
+
+/* What the core does with a delta. Whether the sink had a place for its columns. */
+static bool tell(const struct aoi_sink *sink, struct aoi_delta *d)
+{
+    struct aoi_places to;
+    d->placed = sink->columns(sink->ctx, d, &to);
+    if (d->placed) {
+        memcpy(to.id, d->updates.id, d->updates.n * 8);
+        memcpy(to.x, d->updates.x, d->updates.n * 4);
+        memcpy(to.y, d->updates.y, d->updates.n * 4);
+    }
+    sink->deliver(sink->ctx, d);
+    return d->placed;
+}
+
+static void update_columns_are_written_straight_into_the_outbox(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    struct aoi_sink sink = deliver_sink(&rig->deliver);
+    rig_hello(rig, s);
+    for (uint32_t i = 0; i < 3; i++) {
+        ids[i] = 70 + i;
+        at[i] = (float)i;
+    }
+    for (uint64_t seq = 1; seq <= 2; seq++) {
+        struct aoi_delta d = updates_of(s, seq, 3);
+        assert_true(tell(&sink, &d));
+    }
+    assert_true(s->touched);
+    for (uint64_t seq = 1; seq <= 2; seq++) {
+        struct aoi_delta d = rig_take_delta(rig, s, 9);
+        assert_int_equal(d.seq, seq);
+        assert_int_equal(d.updates.n, 3);
+        assert_memory_equal(d.updates.id, ids, 3 * sizeof *ids);
+        assert_memory_equal(d.updates.y, at, 3 * sizeof *at);
+    }
+    assert_true(rig_silent(rig, s));
+}
+
+static void a_delta_that_is_too_large_for_a_frame_of_several_is_not_placed(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    struct aoi_sink sink = deliver_sink(&rig->deliver);
+    rig->deliver.max_frame_bytes = 8192;
+    rig_hello(rig, s);
+    for (uint32_t i = 0; i < 2000; i++) ids[i] = i + 1;
+    struct aoi_delta first = updates_of(s, 1, 5), large = updates_of(s, 2, 2000);
+    assert_true(tell(&sink, &first));
+    assert_false(tell(&sink, &large));
+    assert_int_equal(rig_take_delta(rig, s, 9).updates.n, 5);
+    size_t got = 0, parts = 0;
+    for (; !rig_silent(rig, s); parts++) {
+        struct aoi_delta part = rig_take_delta(rig, s, 9);
+        assert_int_equal(part.seq, 2);
+        assert_int_equal(part.updates.id[0], got + 1);
+        got += part.updates.n;
+    }
+    assert_int_equal(got, 2000);
+    assert_in_range(parts, 4, 5);
+}
+
+static void a_placed_delta_that_passes_the_hard_limit_closes_the_connection(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    struct aoi_sink sink = deliver_sink(&rig->deliver);
+    rig_hello(rig, s);
+    stuff(s, 98000); /* so near to the soft limit that what it takes past that is not excused */
+    for (uint64_t seq = 1; s->state == SESSION_READY; seq++) {
+        struct aoi_delta d = updates_of(s, seq, 3000);
+        assert_true(outbox_bytes(&s->out) <= 200000);
+        assert_true(tell(&sink, &d));
+    }
+    assert_int_equal(s->state, SESSION_BROKEN);
+    assert_int_equal(s->reason, CLOSE_OUT_HARD);
+    assert_true(s->unsent_bytes > 200000);
+    uint64_t bytes = outbox_bytes(&s->out);
+    struct aoi_delta d = updates_of(s, 99, 3);
+    assert_false(tell(&sink, &d)); /* and nothing comes any more */
+    assert_int_equal(outbox_bytes(&s->out), bytes);
+}
+
+static void nobody_who_is_gone_or_is_owed_a_notice_has_a_place_for_columns(void **state)
+{
+    struct rig *rig = *state;
+    struct session *s = &rig->session[0];
+    struct aoi_sink sink = deliver_sink(&rig->deliver);
+    rig_hello(rig, s);
+    struct aoi_delta d = updates_of(s, 1, 3), other = d;
+    other.owner += 5;
+    assert_false(tell(&sink, &other));
+    sink.lost(sink.ctx, s->owner, 3, false, 11);
+    assert_false(tell(&sink, &d));
+    assert_true(rig_silent(rig, s));
+    deliver_waiting(&rig->deliver);
+    assert_int_equal(rig_take(rig, s)->kind, CODEC_LOST);
+    assert_true(tell(&sink, &d));
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
 
 int main(void)
@@ -154,6 +263,10 @@ int main(void)
         TEST(a_full_or_missing_connection_is_told_later_who_is_observed),
         TEST(what_was_lost_waits_and_goes_in_one_frame_a_space),
         TEST(what_was_lost_is_told_whole_in_frames_that_fit),
+        TEST(update_columns_are_written_straight_into_the_outbox),
+        TEST(a_delta_that_is_too_large_for_a_frame_of_several_is_not_placed),
+        TEST(a_placed_delta_that_passes_the_hard_limit_closes_the_connection),
+        TEST(nobody_who_is_gone_or_is_owed_a_notice_has_a_place_for_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
