@@ -177,7 +177,10 @@ static inline uint32_t aoi__page_first(const struct aoi__block *block, uint32_t 
 
 static inline void aoi__page_write(const struct aoi__blocks *dir, const struct aoi__page *page, uint32_t place, const float pos[3], uint32_t extra)
 {
-    for (uint32_t a = 0; a < dir->dims; a++) page->x[(size_t)a * page->cap + place] = pos[a];
+    float *x = page->x + place;
+    x[0] = pos[0];
+    x[page->cap] = pos[1];
+    if (dir->dims == 3) x[2 * page->cap] = pos[2];
     if (dir->extra) aoi__page_extra(page, dir->dims)[place] = extra;
 }
 

@@ -105,21 +105,20 @@ static void cells_area(const struct aoi_space *space, struct aoi__watch *w, uint
 void aoi__watch_area(const struct aoi_space *space, struct aoi__watch *w)
 {
     bool viewport = w->slot == AOI__NONE;
-    if (!viewport && space->set.shape == AOI_SHAPE_BOX) {
-        aoi__unit_boxes(space, w);
-        return;
-    }
     const float *pos = viewport ? NULL : space->hot[w->slot].pos;
     float radius = viewport ? 0 : space->own[w->slot].radius, keep = radius + w->margin;
+    if (space->dims == 2) aoi__watch_axis(w, 2, 0, 0, 0);
+    if (!viewport && space->set.shape == AOI_SHAPE_BOX) {
+        aoi__unit_boxes(w, space->dims, pos, radius);
+        return;
+    }
     if (!viewport && space->set.shape == AOI_SHAPE_SPHERE) {
         aoi__sphere_box(pos, radius, space->dims, w->base_lo, w->base_hi);
         aoi__sphere_box(pos, keep, space->dims, w->lo, w->hi);
         return;
     }
-    for (uint32_t a = 0; a < 3; a++) {
-        if (a >= space->dims) {
-            w->base_lo[a] = w->base_hi[a] = w->lo[a] = w->hi[a] = 0;
-        } else if (viewport) {
+    for (uint32_t a = 0; a < space->dims; a++) {
+        if (viewport) {
             w->lo[a] = w->base_lo[a] - w->margin;
             w->hi[a] = w->base_hi[a] + w->margin;
         } else {

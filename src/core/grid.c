@@ -140,9 +140,10 @@ static void grid_erase(struct aoi_space *space, uint32_t slot)
 /* Whether it is still in the cell in which it stands. False may also be said by mistake, of a place at the cell's very edge. */
 static inline bool stays(const struct grid *g, const struct aoi__page *page, const float pos[3])
 {
-    double x = (double)pos[0] * g->scale - page->at[0], y = (double)pos[1] * g->scale - page->at[1], z = 0;
-    if (g->dir.dims == 3) z = (double)pos[2] * g->scale - page->at[2];
-    return (x >= 0) & (x < 1) & (y >= 0) & (y < 1) & (z >= 0) & (z < 1);
+    double x = (double)pos[0] * g->scale - page->at[0], y = (double)pos[1] * g->scale - page->at[1];
+    if (!(x >= 0 && x < 1 && y >= 0 && y < 1)) return false;
+    double z = (double)pos[2] * g->scale - page->at[2]; /* 0 in 2D */
+    return z >= 0 && z < 1;
 }
 
 /* From one cell to another. */
@@ -167,7 +168,7 @@ static void grid_move(struct aoi_space *space, uint32_t slot, const float from[3
         cross(space, slot);
 }
 
-#define AHEAD 8 /* entities of which what is to be read is fetched beforehand */
+#define AHEAD 12 /* entities of which what is to be read is fetched beforehand */
 
 static void fetch_place(const struct grid *g, uint32_t slot)
 {
@@ -181,9 +182,9 @@ static void fetch_place(const struct grid *g, uint32_t slot)
 static inline bool stands(const struct grid *g, const struct aoi__page *page, uint32_t place, const struct aoi__hot *h)
 {
     const float *x = page->x + place;
-    bool same = (x[0] == h->pos[0]) & (x[page->cap] == h->pos[1]);
-    if (g->dir.dims == 3) same &= x[2 * page->cap] == h->pos[2];
-    return same && (!g->dir.extra || aoi__page_extra(page, g->dir.dims)[place] == h->extra);
+    if (memcmp(x, &h->pos[0], sizeof *x) != 0 || memcmp(x + page->cap, &h->pos[1], sizeof *x) != 0) return false;
+    if (g->dir.dims == 3 && memcmp(x + 2 * page->cap, &h->pos[2], sizeof *x) != 0) return false;
+    return !g->dir.extra || aoi__page_extra(page, g->dir.dims)[place] == h->extra;
 }
 
 static uint32_t grid_settle(struct aoi_space *space, uint32_t *slot, uint32_t n)
@@ -198,7 +199,7 @@ static uint32_t grid_settle(struct aoi_space *space, uint32_t *slot, uint32_t n)
         if (i + AHEAD < n) fetch_place(g, slot[i + AHEAD]);
         struct aoi__home home = g->dir.home.at[slot[i]];
         struct aoi__hot *h = &space->hot[slot[i]];
-        struct aoi__page *page = &g->dir.page.at[home.page];
+        struct aoi__page *page = aoi__page_touch(&g->dir, home.page);
         if (stands(g, page, home.place, h)) continue;
         h->stamp = space->serial;
         slot[moved++] = slot[i];
@@ -208,7 +209,6 @@ static uint32_t grid_settle(struct aoi_space *space, uint32_t *slot, uint32_t n)
             page = aoi__page_touch(&g->dir, home.page);
         } else {
             aoi__page_write(&g->dir, page, home.place, h->pos, h->extra);
-            aoi__page_touch(&g->dir, home.page);
             if (page->moved == 0) mark_changed(g, page->block, page->bit, page->any); /* once for all that move here */
         }
         page->moved |= (uint64_t)1 << home.place;
@@ -546,16 +546,23 @@ static void dirty_if(struct aoi_space *space, uint32_t watch, uint32_t layers)
     if (!aoi__watch_is_dirty(space, watch) && space->watches.at[watch].mask & layers) aoi__watch_dirty(space, watch);
 }
 
+/* The watches that changes in the block concern. */
+static void dirty_in(struct aoi_space *space, const struct aoi__block *block)
+{
+    for (uint32_t k = 0; k < block->entries.n; k++) {
+        if (k + AHEAD < block->entries.n) __builtin_prefetch(&space->watches.at[block->entries.at[k + AHEAD].watch].mask);
+        if (block->entries.at[k].mask & block->changed) dirty_if(space, block->entries.at[k].watch, block->changed_layers);
+    }
+}
+
 static void grid_resolve(struct aoi_space *space)
 {
     struct grid *g = grid_of(space);
     uint32_t layers = g->wide_layers;
+    bool all = aoi__all_watches_dirty(space); /* as when all units move */
     for (uint32_t i = 0; i < g->changed.n; i++) {
         struct aoi__block *block = &g->dir.block.at[g->changed.at[i]];
-        for (uint32_t k = 0; k < block->entries.n; k++) {
-            if (k + AHEAD < block->entries.n) __builtin_prefetch(&space->watches.at[block->entries.at[k + AHEAD].watch].mask);
-            if (block->entries.at[k].mask & block->changed) dirty_if(space, block->entries.at[k].watch, block->changed_layers);
-        }
+        if (!all) dirty_in(space, block);
         layers |= block->changed_layers;
         block->changed = 0;
         block->changed_layers = 0;

@@ -52,7 +52,7 @@ void aoi__watch_place(struct aoi_space *space, uint32_t watch)
 void aoi__watches_follow(struct aoi_space *space, const uint32_t *slot, uint32_t n)
 {
     const struct aoi__own *own = space->own;
-    const uint32_t placed = next_told(space);
+    const uint32_t placed = next_told(space), dims = space->dims;
     const bool box = space->set.shape == AOI_SHAPE_BOX;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t watch = own[slot[i]].watch;
@@ -62,12 +62,13 @@ void aoi__watches_follow(struct aoi_space *space, const uint32_t *slot, uint32_t
         }
         if (watch == AOI__NONE) continue;
         struct aoi__watch *w = &space->watches.at[watch];
-        if (!aoi__inside(space->hot[slot[i]].pos, w->stay_lo, w->stay_hi, space->dims)) {
+        const float *pos = space->hot[slot[i]].pos;
+        if (!aoi__inside(pos, w->stay_lo, w->stay_hi, dims)) {
             aoi__watch_place(space, watch);
             continue;
         }
         if (box)
-            aoi__unit_boxes(space, w);
+            aoi__unit_boxes(w, dims, pos, own[slot[i]].radius);
         else
             aoi__watch_area(space, w);
         w->placed = placed;
@@ -98,6 +99,7 @@ static void watch_free(struct aoi_space *space, uint32_t watch)
     CHECK(w->viewers.n == 0);
     if (w->active) space->ops->watch_clear(space, watch);
     w->active = false;
+    space->marked.at[watch >> 6] &= ~((uint64_t)1 << (watch & 63));
     *array_add(&space->free_watches) = watch;
 }
 

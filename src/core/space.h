@@ -237,7 +237,7 @@ struct aoi_space {
 
     ARRAY(struct aoi__watch) watches;
     aoi__slots free_watches;
-    ARRAY(uint64_t) marked; /* bitmap by watch: all its players are dirty since the last flush */
+    ARRAY(uint64_t) marked; /* bitmap by watch: all its players are dirty since the last flush; 0 of one that is free */
 
     ARRAY(struct aoi__player) players;
     aoi__slots free_players;
@@ -339,14 +339,27 @@ static inline void aoi__player_dirty(struct aoi_space *space, uint32_t player)
 static inline void aoi__watch_dirty(struct aoi_space *space, uint32_t watch)
 {
     const struct aoi__watch *w = &space->watches.at[watch];
-    for (uint32_t i = 0; i < w->viewers.n; i++) aoi__player_dirty(space, w->viewers.at[i].player);
+    if (w->viewers.n == 0) return; /* it is free */
+    for (uint32_t i = 0; i < w->viewers.n; i++) {
+        uint32_t player = w->viewers.at[i].player;
+        space->dirty.at[player >> 6] |= (uint64_t)1 << (player & 63);
+    }
     space->marked.at[watch >> 6] |= (uint64_t)1 << (watch & 63);
+    aoi__changed(space);
 }
 
 /* It was called for the watch since the last flush, so that another call would change nothing. */
 static inline bool aoi__watch_is_dirty(const struct aoi_space *space, uint32_t watch)
 {
     return space->marked.at[watch >> 6] >> (watch & 63) & 1;
+}
+
+/* It is so with all watches that are in use. */
+static inline bool aoi__all_watches_dirty(const struct aoi_space *space)
+{
+    uint32_t may = space->marked.n * 64 - (space->watches.n - space->free_watches.n), clear = 0; /* bits that are 0 */
+    for (uint32_t i = 0; i < space->marked.n && clear <= may; i++) clear += 64 - (uint32_t)__builtin_popcountll(space->marked.at[i]);
+    return clear <= may;
 }
 
 /* The geometric test that both indexes are checked by. */
@@ -380,17 +393,20 @@ static inline int aoi__check_pos(const struct aoi_space *space, const float pos[
 int aoi__check_box(const struct aoi_space *space, const float min[3], const float max[3], float lo[3], float hi[3]);
 /* Sets the boxes of a unit's watch from its entity, of radius not 0, and the margin; of a viewport's from its base and the margin. */
 void aoi__watch_area(const struct aoi_space *space, struct aoi__watch *watch);
-/* The same for a unit in a space of boxes, for every move. */
-static inline void aoi__unit_boxes(const struct aoi_space *space, struct aoi__watch *w)
+static inline void aoi__watch_axis(struct aoi__watch *w, uint32_t a, float pos, float half, float keep)
 {
-    const float *pos = space->hot[w->slot].pos, half = space->own[w->slot].radius, keep = half + w->margin;
-    for (uint32_t a = 0; a < 3; a++) {
-        bool flat = a >= space->dims; /* z is 0 in 2D */
-        w->base_lo[a] = pos[a] - (flat ? 0 : half);
-        w->base_hi[a] = pos[a] + (flat ? 0 : half);
-        w->lo[a] = pos[a] - (flat ? 0 : keep);
-        w->hi[a] = pos[a] + (flat ? 0 : keep);
-    }
+    w->base_lo[a] = pos - half;
+    w->base_hi[a] = pos + half;
+    w->lo[a] = pos - keep;
+    w->hi[a] = pos + keep;
+}
+/* The same for a unit in a space of boxes, for every move. z stays 0 in 2D. */
+static inline void aoi__unit_boxes(struct aoi__watch *w, uint32_t dims, const float pos[3], float radius)
+{
+    float x = pos[0], y = pos[1], z = pos[2], keep = radius + w->margin;
+    aoi__watch_axis(w, 0, x, radius, keep);
+    aoi__watch_axis(w, 1, y, radius, keep);
+    if (dims == 3) aoi__watch_axis(w, 2, z, radius, keep);
 }
 /* low, rounded down generously, and high, rounded up: to floats that are never too near. */
 void aoi__widen(double low, double high, double slack, float *lo, float *hi);
