@@ -10,7 +10,10 @@
 #define SLICE_MIN_NS ((uint64_t)2 * 1000 * 1000)
 #define SLICE_MAX_NS ((uint64_t)4 * 1000 * 1000)
 #define NS_PER_MS ((uint64_t)1000 * 1000)
-#define SLICE_PLAYERS 8 /* served between two looks at the clock, which costs as much as 3 updates */
+/* Players served between two looks at the clock, each of which costs as much as 3 updates: more where these took a moment at most. */
+#define SLICE_PLAYERS 8
+#define SLICE_PLAYERS_QUICK 32
+#define MOMENT_NS ((uint64_t)5 * 1000)
 
 enum phase { QUIET, DUE, OPEN, COMMANDED };
 
@@ -94,11 +97,14 @@ static bool is_held(struct space_timer *timer)
 /* Serves players of an open flush until all are (true) or (unless it is 0) that time has come. */
 static bool serve(struct space_timer *timer, uint64_t until_ns)
 {
-    uint64_t began_ns = uv_hrtime(), now_ns;
+    uint64_t began_ns = uv_hrtime(), before_ns, now_ns = began_ns;
+    uint32_t players = until_ns == 0 ? UINT32_MAX : SLICE_PLAYERS;
     bool more;
     do {
-        more = aoi_flush_step(timer->space, &timer->info, until_ns == 0 ? UINT32_MAX : SLICE_PLAYERS);
+        before_ns = now_ns;
+        more = aoi_flush_step(timer->space, &timer->info, players);
         now_ns = uv_hrtime();
+        players = (now_ns - before_ns) * SLICE_PLAYERS <= MOMENT_NS * players ? SLICE_PLAYERS_QUICK : SLICE_PLAYERS;
     } while (more && now_ns < until_ns);
     timer->work_ns += now_ns - began_ns;
     return !more;
