@@ -22,18 +22,19 @@ struct aoi__hot;
  * (3D only), id[cap], slot[cap], extra[cap] (if the directory has it); cap is a multiple of AOI__LANES. Where nothing stands, x is NaN, which lies in no box. */
 struct aoi__page {
     float *x;
-    uint64_t used;     /* places where an entity stands */
-    uint64_t moved;    /* since the last flush: its position or extra changed; */
-    uint64_t arrived;  /* it came here; */
-    uint64_t state;    /* its layers or payload changed */
-    uint64_t busy;     /* used, and whose entity has gone since the last flush: views may still mean that one */
-    uint32_t any, all; /* layers: at least those that some have, at most those that all have */
-    uint8_t n, cap;    /* no place from n on is busy */
-    uint8_t bit;       /* of its cell, in its block */
-    bool buried : 1;   /* it stands in dir->graves */
-    bool fresh : 1;    /* it stands in dir->fresh */
-    uint32_t reached;  /* scratch of cover.c: the flush of which it knows the reach (kernel.h) */
-    int32_t at[3];     /* its cell's coordinates */
+    uint64_t used;      /* places where an entity stands */
+    uint64_t moved;     /* since the last flush: its position or extra changed; */
+    uint64_t arrived;   /* it came here; */
+    uint64_t state;     /* its layers or payload changed */
+    uint64_t busy;      /* used, and whose entity has gone since the last flush: views may still mean that one */
+    uint32_t any, all;  /* layers: at least those that some have, at most those that all have */
+    uint8_t n, cap;     /* no place from n on is busy */
+    uint8_t bit;        /* of its cell, in its block */
+    bool buried : 1;    /* it stands in dir->graves */
+    bool fresh : 1;     /* it stands in dir->fresh */
+    uint32_t reached;   /* scratch of cover.c: the flush of which it knows the reach (kernel.h) */
+    float lo[3], hi[3]; /* kept by the index: who stands in here has not left the cell */
+    int32_t at[3];      /* its cell's coordinates */
     uint32_t block;
     uint32_t next;  /* of the same cell; AOI__NONE: the last */
     uint32_t found; /* scratch of cover.c */

@@ -95,6 +95,18 @@ static void wide_stale(struct aoi_space *space)
     for (uint32_t i = 0; i < g->wide.n; i++) pages_stale(space, g->wide.at[i]);
 }
 
+#define ROUNDING 0x1p-21 /* of a coordinate: more than the roundings of boxes and cells come to */
+
+/* Where nobody can have left the page's cell: all of it but its very edges. */
+static void set_bounds(const struct grid *g, struct aoi__page *page)
+{
+    for (uint32_t a = 0; a < 3; a++) {
+        double first = page->at[a] / g->scale, last = (page->at[a] + 1.0) / g->scale, slack = (fabs(first) + fabs(last)) * ROUNDING;
+        page->lo[a] = (float)(first + slack);
+        page->hi[a] = (float)(last - slack);
+    }
+}
+
 static void put(struct aoi_space *space, uint32_t slot, const int32_t cell[3])
 {
     struct grid *g = grid_of(space);
@@ -105,6 +117,7 @@ static void put(struct aoi_space *space, uint32_t slot, const int32_t cell[3])
     block->layers |= space->hot[slot].layers;
     mark_changed(g, b, bit, page_of(g, slot)->any); /* of all that stand there: who moves in the page later need not mark it again */
     if (!fresh) return;
+    set_bounds(g, page_of(g, slot));
     for (uint32_t i = 0; i < block->entries.n; i++)
         if (block->entries.at[i].mask >> bit & 1) pages_stale(space, block->entries.at[i].watch);
     wide_stale(space);
@@ -137,35 +150,27 @@ static void grid_erase(struct aoi_space *space, uint32_t slot)
     aoi__block_drop(&g->dir, block);
 }
 
-/* Whether it is still in the cell in which it stands. False may also be said by mistake, of a place at the cell's very edge. */
-static inline bool stays(const struct grid *g, const struct aoi__page *page, const float pos[3])
-{
-    double x = (double)pos[0] * g->scale - page->at[0], y = (double)pos[1] * g->scale - page->at[1];
-    if (!(x >= 0 && x < 1 && y >= 0 && y < 1)) return false;
-    double z = (double)pos[2] * g->scale - page->at[2]; /* 0 in 2D */
-    return z >= 0 && z < 1;
-}
-
-/* From one cell to another. */
-static void cross(struct aoi_space *space, uint32_t slot)
+/* The page that it stands in follows where it is now. Whether it stays in its cell. */
+static bool follow(struct aoi_space *space, uint32_t slot)
 {
     struct grid *g = grid_of(space);
+    const struct aoi__hot *h = &space->hot[slot];
     int32_t cell[3];
-    cell_at(g, space->hot[slot].pos, cell);
+    cell_at(g, h->pos, cell);
+    if (memcmp(cell, page_of(g, slot)->at, sizeof cell) == 0) {
+        aoi__page_write(&g->dir, page_of(g, slot), g->dir.home.at[slot].place, h->pos, h->extra);
+        return true;
+    }
     uint32_t left = take(g, slot);
     put(space, slot, cell);
     aoi__block_drop(&g->dir, left);
+    return false;
 }
 
 static void grid_move(struct aoi_space *space, uint32_t slot, const float from[3])
 {
     (void)from;
-    const struct grid *g = grid_of(space);
-    const struct aoi__hot *h = &space->hot[slot];
-    if (stays(g, page_of(g, slot), h->pos))
-        aoi__page_write(&g->dir, page_of(g, slot), g->dir.home.at[slot].place, h->pos, h->extra);
-    else
-        cross(space, slot);
+    follow(space, slot);
 }
 
 #define AHEAD 12 /* entities of which what is to be read is fetched beforehand */
@@ -190,7 +195,7 @@ static inline bool stands(const struct grid *g, const struct aoi__page *page, ui
 static uint32_t grid_settle(struct aoi_space *space, uint32_t *slot, uint32_t n)
 {
     struct grid *g = grid_of(space);
-    uint32_t moved = 0;
+    uint32_t moved = 0, dims = space->dims;
     for (uint32_t i = 0; i < n; i++) {
         if (i + 2 * AHEAD < n) {
             __builtin_prefetch(page_of(g, slot[i + 2 * AHEAD]), 1);
@@ -203,14 +208,15 @@ static uint32_t grid_settle(struct aoi_space *space, uint32_t *slot, uint32_t n)
         if (stands(g, page, home.place, h)) continue;
         h->stamp = space->serial;
         slot[moved++] = slot[i];
-        if (!stays(g, page, h->pos)) {
-            cross(space, slot[i]);
+        bool stays = aoi__inside(h->pos, page->lo, page->hi, dims);
+        if (stays) {
+            aoi__page_write(&g->dir, page, home.place, h->pos, h->extra);
+        } else {
+            stays = follow(space, slot[i]);
             home = g->dir.home.at[slot[i]];
             page = aoi__page_touch(&g->dir, home.page);
-        } else {
-            aoi__page_write(&g->dir, page, home.place, h->pos, h->extra);
-            if (page->moved == 0) mark_changed(g, page->block, page->bit, page->any); /* once for all that move here */
         }
+        if (stays && page->moved == 0) mark_changed(g, page->block, page->bit, page->any); /* once for all that move here */
         page->moved |= (uint64_t)1 << home.place;
     }
     return moved;
@@ -324,8 +330,6 @@ static bool inner_cells(const struct area *area, int32_t lo[3], int32_t hi[3])
     return true;
 }
 
-#define ROUNDING 0x1p-21 /* of a coordinate: more than the roundings of boxes and cells come to */
-
 /* Where a unit may stand on an axis while p - half and p + half are in these two cells; nearer to their very edges only what is there already is narrowed. */
 static void narrow_stay(const struct grid *g, float lo, float hi, float half, float *from, float *to)
 {
@@ -386,6 +390,22 @@ static void grid_watch_set(struct aoi_space *space, uint32_t watch)
     struct aoi__watch *w = &space->watches.at[watch];
     watch_moved(space, watch);
     if (w->slot != AOI__NONE && space->set.shape != AOI_SHAPE_CELLS) set_stay(space, w); /* of cells, the very edges matter */
+}
+
+static void grid_watch_fetch(const struct aoi_space *space, uint32_t watch, uint32_t level)
+{
+    const struct grid *g = grid_of(space);
+    if (watch >= g->areas.n) return;
+    const struct area *area = &g->areas.at[watch];
+    if (level == 0) {
+        __builtin_prefetch(area, 1);
+        __builtin_prefetch(&area->links, 1);
+    } else if (level == 1 && !area->wide) {
+        __builtin_prefetch(area->links.at);
+    } else if (!area->wide) {
+        for (uint32_t i = 0; i < area->links.n; i++)
+            __builtin_prefetch(&g->dir.block.at[area->links.at[i].block].entries.at[area->links.at[i].entry], 1);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------------------- finding */
@@ -760,6 +780,7 @@ const struct aoi__index_ops aoi__grid_ops = {
     .where = grid_where,
     .settle = grid_settle,
     .watch_set = grid_watch_set,
+    .watch_fetch = grid_watch_fetch,
     .watch_clear = grid_watch_clear,
     .gather = grid_gather,
     .notify = grid_notify,

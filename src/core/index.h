@@ -46,6 +46,9 @@ struct aoi__index_ops {
     /* The area of space->watches.at[watch] is new (active was false) or has changed; the watch already holds the new lo and hi. Of a unit's it may set the box stay_lo, stay_hi:
      * while the radius and the margin are the same and the unit stands in there, it need not be called again. */
     void (*watch_set)(struct aoi_space *space, uint32_t watch);
+    /* watch_set() will be called soon: fetches of what it reads one level after the other, as each has to be there before the next one is known. NULL: nothing to do. */
+    void (*watch_fetch)(const struct aoi_space *space, uint32_t watch, uint32_t level);
+#define AOI__FETCHES 3
     /* The watch has no area any more; forget it. Fine if it had none. */
     void (*watch_clear)(struct aoi_space *space, uint32_t watch);
 

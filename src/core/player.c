@@ -48,12 +48,21 @@ void aoi__watch_place(struct aoi_space *space, uint32_t watch)
 }
 
 #define AHEAD 16 /* units of which the watch is fetched beforehand */
+#define FAR 8    /* watches that touch other cells are placed so many at once, so that what the index knows of them can be fetched before */
+
+static void place_far(struct aoi_space *space, const uint32_t *watch, uint32_t n)
+{
+    for (uint32_t level = 1; space->ops->watch_fetch != NULL && level < AOI__FETCHES; level++)
+        for (uint32_t i = 0; i < n; i++) space->ops->watch_fetch(space, watch[i], level);
+    for (uint32_t i = 0; i < n; i++) aoi__watch_place(space, watch[i]);
+}
 
 void aoi__watches_follow(struct aoi_space *space, const uint32_t *slot, uint32_t n)
 {
     const struct aoi__own *own = space->own;
     const uint32_t placed = next_told(space), dims = space->dims;
     const bool box = space->set.shape == AOI_SHAPE_BOX;
+    uint32_t far[FAR], far_n = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t watch = own[slot[i]].watch;
         if (i + AHEAD < n && own[slot[i + AHEAD]].watch != AOI__NONE) {
@@ -64,7 +73,10 @@ void aoi__watches_follow(struct aoi_space *space, const uint32_t *slot, uint32_t
         struct aoi__watch *w = &space->watches.at[watch];
         const float *pos = space->hot[slot[i]].pos;
         if (!aoi__inside(pos, w->stay_lo, w->stay_hi, dims)) {
-            aoi__watch_place(space, watch);
+            if (space->ops->watch_fetch != NULL) space->ops->watch_fetch(space, watch, 0);
+            far[far_n++] = watch;
+            if (far_n == FAR) place_far(space, far, far_n);
+            far_n %= FAR;
             continue;
         }
         if (box)
@@ -74,6 +86,7 @@ void aoi__watches_follow(struct aoi_space *space, const uint32_t *slot, uint32_t
         w->placed = placed;
         aoi__watch_dirty(space, watch);
     }
+    place_far(space, far, far_n);
 }
 
 static uint32_t watch_new(struct aoi_space *space, uint32_t slot)
