@@ -1,7 +1,7 @@
 /* codec_delta.c: Deltas frames, the hot output: written straight into the buffer, cut into parts where a frame is too small.
  *
- * Everything else goes through protobuf-c. A delta is nothing but numbers and columns, whose bytes in memory are those of the wire, so that its encoding is one
- * memcpy for each column: some 30 ns a delta and 0.2 ns an item (7 ns with a payload). The tests compare it with what protobuf-c writes, byte for byte.
+ * Everything else goes through protobuf-c. A delta is nothing but numbers and columns, whose bytes in memory are those of the wire: they are copied as they are, or (of updates) left
+ * open for the core to write, which leaves some 10 ns for a usual delta, and 15 more with a few enters and leaves. The tests compare it with what protobuf-c writes, byte for byte.
  */
 #include <stdlib.h>
 #include <string.h>
