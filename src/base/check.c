@@ -1,8 +1,10 @@
 /* check.c: assertions that stay on, and allocation that cannot fail quietly. */
 #include "base/check.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static unsigned long long alloc_count; /* a statistic only */
 
@@ -37,9 +39,13 @@ void *mem_realloc(void *p, size_t bytes)
     return or_abort(realloc(p, bytes), bytes);
 }
 
-void *mem_aligned(size_t alignment, size_t bytes)
+void *mem_realign(void **raw, void *at, size_t keep, size_t bytes)
 {
-    return or_abort(aligned_alloc(alignment, bytes), bytes);
+    size_t was = at == NULL ? 0 : (size_t)((char *)at - (char *)*raw);
+    *raw = mem_realloc(*raw, bytes + MEM_LINE);
+    size_t now = -(uintptr_t)*raw % MEM_LINE;
+    if (now != was && keep > 0) memmove((char *)*raw + now, (char *)*raw + was, keep);
+    return (char *)*raw + now;
 }
 
 unsigned long long mem_alloc_count(void)

@@ -19,7 +19,9 @@ _Noreturn void check_failed(const char *file, int line, const char *what);
 void *mem_alloc(size_t bytes);
 void *mem_zalloc(size_t bytes);
 void *mem_realloc(void *p, size_t bytes);
-void *mem_aligned(size_t alignment, size_t bytes); /* which is a multiple of the alignment; to be freed like all */
+#define MEM_LINE 64 /* bytes of a cache line */
+/* Reallocates *raw, which alone is to be freed, so that `bytes` begin at a line, and returns that place; of those that began at `at` (NULL: none did) `keep` are kept. */
+void *mem_realign(void **raw, void *at, size_t keep, size_t bytes);
 /* How often the three above were called since the start: benchmarks assert that a warm flush does not allocate. */
 unsigned long long mem_alloc_count(void);
 

@@ -139,14 +139,11 @@ static float *rack_at(const struct aoi__blocks *dir, uint32_t cap, uint32_t i)
 static void rack_resize(struct aoi__blocks *dir, uint32_t cap, uint32_t least)
 {
     struct aoi__rack *r = &dir->rack[cap / AOI__LANES];
-    size_t bytes = columns_bytes(dir, cap), was = r->raw == NULL ? 0 : (size_t)((char *)r->at - (char *)r->raw);
+    size_t bytes = columns_bytes(dir, cap);
     r->cap = r->n + r->n / (r->n < MANY_COLUMNS ? 2 : 4) + 16;
     if (r->cap < least) r->cap = least;
     r->page = mem_realloc(r->page, r->cap * sizeof *r->page);
-    r->raw = mem_realloc(r->raw, r->cap * bytes + AOI__LINE + AOI__PAST);
-    size_t now = -(uintptr_t)r->raw % AOI__LINE;
-    if (now != was) memmove((char *)r->raw + now, (char *)r->raw + was, r->n * bytes);
-    r->at = (float *)(void *)((char *)r->raw + now);
+    r->at = mem_realign(&r->raw, r->at, r->n * bytes, r->cap * bytes + AOI__PAST);
     for (uint32_t i = 0; i < r->n; i++) dir->page.at[r->page[i]].x = rack_at(dir, cap, i);
 }
 
@@ -347,10 +344,7 @@ static void grow_pages(struct aoi__blocks *dir)
 {
     uint32_t cap = dir->page.cap < 32 ? 32 : dir->page.cap + dir->page.cap / 2;
     CHECK(cap < AOI__NOWHERE);
-    struct aoi__page *at = mem_aligned(AOI__LINE, cap * sizeof *at);
-    if (dir->page.n > 0) memcpy(at, dir->page.at, dir->page.n * sizeof *at);
-    free(dir->page.at);
-    dir->page.at = at;
+    dir->page.at = mem_realign(&dir->page_raw, dir->page.at, dir->page.n * sizeof *dir->page.at, cap * sizeof *dir->page.at);
     dir->page.cap = cap;
 }
 
@@ -521,7 +515,7 @@ void aoi__blocks_clear(struct aoi__blocks *dir)
     }
     array_clear(&dir->block);
     array_clear(&dir->region);
-    array_clear(&dir->page);
+    free(dir->page_raw);
     array_clear(&dir->home);
     array_clear(&dir->free_blocks);
     array_clear(&dir->free_regions);

@@ -15,7 +15,6 @@
 struct aoi__hot;
 
 #define AOI__PAGE 64  /* entities of a page at most: a bit each in its masks */
-#define AOI__LINE 64  /* bytes of a cache line */
 #define AOI__PAST 192 /* bytes behind a page's columns that may be read, whatever they hold */
 
 /* Up to 64 entities of one cell, each at a place of its own as long as it is there: so that a view can be a mask of places. Columns one after the other: x[cap], y[cap], z[cap]
@@ -39,13 +38,13 @@ struct aoi__page {
     uint32_t next;  /* of the same cell; AOI__NONE: the last */
     uint32_t found; /* scratch of cover.c */
     uint32_t rack;  /* its number in the rack of its capacity */
-} __attribute__((aligned(AOI__LINE)));
+} __attribute__((aligned(MEM_LINE)));
 
 /* The columns of all pages of one capacity, one after the other without a gap: so that what pages take is what their columns take, however cells grow and shrink. When one goes,
  * the last takes its place. */
 struct aoi__rack {
     void *raw;      /* the allocation */
-    float *at;      /* the first, at a multiple of AOI__LINE */
+    float *at;      /* the first, at a multiple of MEM_LINE */
     uint32_t *page; /* whose they are */
     uint32_t n, cap;
 };
@@ -88,6 +87,7 @@ struct aoi__blocks {
     ARRAY(struct aoi__block) block;
     ARRAY(struct aoi__region) region;
     ARRAY(struct aoi__page) page;
+    void *page_raw;               /* its allocation */
     ARRAY(struct aoi__home) home; /* by slot: kept by the index */
     aoi__slots free_blocks, free_regions, free_pages;
     struct idmap block_map, region_map;                /* key of coordinates -> first with that key */

@@ -238,7 +238,8 @@ static void compare(const struct rig *g, const struct found *plain, const struct
 static void all_kernels_do_what_the_plain_ones_do(void **state)
 {
     (void)state;
-    struct rig *g = mem_aligned(AOI__LINE, sizeof *g);
+    void *raw = NULL;
+    struct rig *g = mem_realign(&raw, NULL, 0, sizeof *g);
     struct found plain = {0}, fast = {0};
     uint64_t rows = 0, late = 0, touched = 0, restated = 0;
     uint32_t last = 0;
@@ -266,7 +267,7 @@ static void all_kernels_do_what_the_plain_ones_do(void **state)
     assert_true(rows > ROUNDS && late > 100 && touched > ROUNDS && restated > 100); /* it was not all empty */
     aoi_rows_clear(&plain.rows);
     aoi_rows_clear(&fast.rows);
-    free(g);
+    free(raw);
 }
 
 int main(void)
