@@ -423,7 +423,7 @@ static inline struct own own_begin(const struct aoi__scratch *s, struct aoi__cov
     if (at >= c->n || c->page[at] != home.page)
         for (at = 0; at < c->n && c->page[at] != home.page;) at++;
     if (at == c->n) return (struct own){.at = AOI__NONE};
-    c->own = at;
+    c->own = (uint8_t)at;
     c->told[at] |= bit_of(home);
     return (struct own){.at = at, .bit = bit_of(home)};
 }

@@ -112,9 +112,9 @@ struct aoi__cover {
     uint32_t watch; /* AOI__NONE: there is none: the whole view stands in told */
     uint32_t unit;  /* the slot of the watch\'s unit when it began */
     bool stale;     /* other pages lie under the watch than those listed, or its mask is another */
+    uint8_t own;    /* the unit stood in this page when it was looked for last, if that was one of the first */
     uint32_t n, cap;
     uint32_t border; /* pages from here on lie wholly inside the watch */
-    uint32_t own;    /* the unit stood in this page when it was looked for last */
     uint32_t told_n; /* bits set in told */
     uint32_t bytes;  /* of the allocation */
     uint64_t *told;  /* by page; and behind them, in the same allocation, the pages */
