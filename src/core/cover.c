@@ -391,18 +391,6 @@ static void catch_up(struct aoi__cover *c, struct aoi__sifted *sifted)
     if (gone == 0) c->late = NULL; /* its part of the allocation stays as it is */
 }
 
-void aoi__sift_tiers(struct aoi__look *k)
-{
-    struct aoi_space *space = k->space;
-    struct aoi__scratch *s = k->s;
-    struct aoi__cover *c = &k->p->cover;
-    struct aoi__rings rings;
-    set_rings(&rings, k, space->ops->pages(space));
-    for (uint32_t a = 0; a < 3; a++) s->sieve.center[a] = k->anchor[a];
-    s->sieve.page = c->page; /* it may be another since there are masks for what is late */
-    k->left |= space->kernels->due(&s->sieve, &rings, c->told, c->late, &s->sifted);
-}
-
 /* Less those that have no layer of the mask. */
 static void thin_out(const struct aoi_space *space, const struct aoi__cover *c, uint64_t *inside)
 {
@@ -456,24 +444,24 @@ static void look_closer(struct aoi_space *space, const struct aoi__cover *c)
     if (!mixed) return;
     thin_out(space, c, s->sifted.inside);
     s->sieve.n = 0;
-    space->kernels->sift(&s->sieve, c->n, c->told, &s->sifted);
+    space->kernels->sift(&s->sieve, c->n, c->told, NULL, &s->sifted);
 }
 
 /* Of the first pages, up to known, what is inside is found by the box; of the others it is known. */
-static inline void sift(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w, uint32_t known)
+static inline void sift(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w, const struct aoi__rings *r, uint32_t known)
 {
     struct aoi__scratch *s = space->scratch;
     const struct own own = own_begin(s, c, w);
     s->sieve.page = c->page;
     s->sieve.n = known;
-    space->kernels->sift(&s->sieve, c->n, c->told, &s->sifted);
+    space->kernels->sift(&s->sieve, c->n, c->told, r, &s->sifted);
     if (!(s->sifted.all & s->sieve.mask)) look_closer(space, c);
     own_end(&own, c, &s->sifted);
     s->sieve.n = c->n;
 }
 
 /* Everything but the plainest case. */
-static void sift_margin(struct cover_look *l)
+static void sift_margin(struct cover_look *l, const struct aoi__rings *r)
 {
     const struct aoi__watch *w = l->w;
     struct aoi__look *k = l->k;
@@ -485,16 +473,42 @@ static void sift_margin(struct cover_look *l)
     for (uint32_t a = 0; a < 3; a++) s->sieve.center[a] = k->anchor[a];
     find_inside(l, w->base_lo, w->base_hi, radius, inside);
     if (k->margin > 0) find_kept(l, inside, s->other);
-    sift(k->space, l->c, w, 0);
+    sift(k->space, l->c, w, r, 0);
 }
 
-void aoi__sift_box(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w)
+static void sift_box(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w, const struct aoi__rings *r)
 {
     struct aoi__scratch *s = space->scratch;
     aoi__reserve_masks(s, c->n);
     aoi__sieve_box(&s->sieve, w->base_lo, w->base_hi);
     for (uint32_t i = c->border; i < c->n; i++) s->sifted.inside[i] = s->sieve.pool[c->page[i]].used;
-    sift(space, c, w, c->border);
+    sift(space, c, w, r, c->border);
+}
+
+void aoi__sift_box(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w)
+{
+    sift_box(space, c, w, NULL);
+}
+
+/* Rings to sift by, and afterwards what waits. */
+static const struct aoi__rings *rings_begin(struct aoi__look *k, struct aoi__rings *rings)
+{
+    set_rings(rings, k, k->space->ops->pages(k->space));
+    for (uint32_t a = 0; a < 3; a++) k->s->sieve.center[a] = k->anchor[a];
+    return rings;
+}
+
+static void rings_end(struct aoi__look *k)
+{
+    struct aoi__cover *c = &k->p->cover;
+    k->left |= k->space->kernels->wait(&k->s->sieve, c->told, c->late, &k->s->sifted);
+}
+
+void aoi__sift_tiers(struct aoi__look *k, const struct aoi__watch *w)
+{
+    struct aoi__rings rings;
+    sift_box(k->space, &k->p->cover, w, rings_begin(k, &rings));
+    rings_end(k);
 }
 
 #define FEW_PLACES 4 /* are looked at one by one */
@@ -545,7 +559,7 @@ void aoi__sift_changed(struct aoi_space *space, struct aoi__cover *c, const stru
     if (n > 0) space->kernels->box(sieve, s->part);
     for (uint32_t i = 0, k = 0; k < n; i++)
         if (c->page[i] == s->found.at[k]) inside[i] = s->part[k++];
-    sift(space, c, w, 0);
+    sift(space, c, w, NULL, 0);
 }
 
 void aoi__cover_look(struct aoi__look *k)
@@ -557,15 +571,17 @@ void aoi__cover_look(struct aoi__look *k)
     if (c->stale) restock(k);
     s->sieve.mask = k->p->set.mask;
     aoi__reserve_masks(s, c->n);
-    bool box = l.w->slot == AOI__NONE || space->set.shape != AOI_SHAPE_SPHERE;
-    if (box && k->margin == 0)
-        aoi__sift_box(space, c, l.w);
+    struct aoi__rings rings;
+    bool rows = !k->p->set.presence_only, tiered = rows && k->tiers != NULL;
+    const struct aoi__rings *r = tiered ? rings_begin(k, &rings) : NULL;
+    if ((l.w->slot == AOI__NONE || space->set.shape != AOI_SHAPE_SPHERE) && k->margin == 0)
+        sift_box(space, c, l.w, r);
     else
-        sift_margin(&l);
-    if (k->p->set.presence_only)
+        sift_margin(&l, r);
+    if (tiered)
+        rings_end(k);
+    else if (!rows)
         s->sifted.wanted = 0;
-    else if (k->tiers != NULL)
-        aoi__sift_tiers(k);
     else if (c->late != NULL)
         catch_up(c, &s->sifted);
     aoi__cover_compare(k);

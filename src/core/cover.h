@@ -33,8 +33,8 @@ void aoi__sift_box(struct aoi_space *space, struct aoi__cover *c, const struct a
 /* The same for a watch that is where it was, of a player that was told all that was inside: only pages that changed in the window are looked at. When few move, most of what a player
  * sees lies still, and columns that nobody has touched are far away in memory. Not by tiers. */
 void aoi__sift_changed(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w);
-/* Of what was sifted, those of which it is not the turn wait, by the tiers and the anchor of k. */
-void aoi__sift_tiers(struct aoi__look *k);
+/* As aoi__sift_box(), but those of which it is not the turn wait, by the tiers and the anchor of k. */
+void aoi__sift_tiers(struct aoi__look *k, const struct aoi__watch *w);
 /* Fills the lists of the scratch as aoi__cover_look() does, by what was sifted. */
 void aoi__cover_compare(struct aoi__look *k);
 

@@ -31,6 +31,7 @@ void aoi__scratch_free(struct aoi__scratch *s)
     array_clear(&s->went);
     free(s->sifted.inside);
     free(s->sifted.want);
+    free(s->sifted.due);
     free(s->sifted.differ);
     free(s->other);
     free(s->part);
@@ -51,7 +52,7 @@ void aoi__scratch_free(struct aoi__scratch *s)
 void aoi__grow_masks(struct aoi__scratch *s, uint32_t pages)
 {
     size_t cap = (size_t)pages + pages / 2 + 64;
-    uint64_t **const mask[] = {&s->sifted.inside, &s->sifted.want, &s->other, &s->part};
+    uint64_t **const mask[] = {&s->sifted.inside, &s->sifted.want, &s->sifted.due, &s->other, &s->part};
     for (size_t i = 0; i < sizeof mask / sizeof *mask; i++) *mask[i] = mem_realloc(*mask[i], cap * sizeof **mask[i]);
     s->sifted.differ = mem_realloc(s->sifted.differ, cap * sizeof *s->sifted.differ);
     s->pages_cap = (uint32_t)cap;

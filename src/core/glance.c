@@ -190,18 +190,17 @@ bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, co
     bool state = false;
     if (space->large_n == 0 ? p->listed : !glance_large(space, p, w, &state)) return false;
     struct aoi__look *k = &g->look;
-    bool tiered = k->tiers != NULL && !p->set.presence_only;
-    if (w->placed != (space->flush & AOI__PLACED) && !tiered)
-        aoi__sift_changed(space, c, w);
-    else
-        aoi__sift_box(space, c, w);
-    if (p->set.presence_only) s->sifted.wanted = 0;
     k->left = false;
-    if (tiered) {
+    if (k->tiers != NULL && !p->set.presence_only) {
         k->p = p;
         aoi__watch_anchor(space, w, k->anchor);
-        aoi__sift_tiers(k);
+        aoi__sift_tiers(k, w);
+    } else if (w->placed != (space->flush & AOI__PLACED)) {
+        aoi__sift_changed(space, c, w);
+    } else {
+        aoi__sift_box(space, c, w);
     }
+    if (p->set.presence_only) s->sifted.wanted = 0;
     *left = k->left;
     if (s->sifted.differ_n > 0 || s->sifted.restated != 0 || state)
         *left = differ(space, p, room, info, *left, state);

@@ -12,7 +12,7 @@ struct sifting {
     const struct aoi__page *pool;
     const uint32_t *number;
     const uint64_t *told;
-    uint64_t *inside, *want, restated;
+    uint64_t *inside, *want, *due, restated;
     struct aoi__differ *differ;
     uint32_t all;
     size_t wanted;
@@ -20,8 +20,14 @@ struct sifting {
 
 ALWAYS struct sifting sift_begin(const struct aoi__sieve *s, const uint64_t *told, const struct aoi__sifted *out)
 {
-    return (struct sifting){
-        .pool = s->pool, .number = s->page, .told = told, .inside = out->inside, .want = out->want, .differ = out->differ, .all = UINT32_MAX};
+    return (struct sifting){.pool = s->pool,
+                            .number = s->page,
+                            .told = told,
+                            .inside = out->inside,
+                            .want = out->want,
+                            .due = out->due,
+                            .differ = out->differ,
+                            .all = UINT32_MAX};
 }
 
 /* What follows from what is inside the i-th page: without a branch, for none could be guessed well. */
@@ -52,18 +58,20 @@ ALWAYS struct aoi__sieve local_of(const struct aoi__sieve *s)
     return (struct aoi__sieve){.pool = s->pool, .page = s->page, .n = s->n};
 }
 
-/* Of what may be wanted of the i-th page, it is the turn of `due`: the same for all kernels. */
-ALWAYS uint64_t waiting(const struct aoi__sifted *io, uint32_t i, const uint64_t *told, const uint64_t *late)
+ALWAYS bool take_due(const struct aoi__sieve *s, const uint64_t *told, uint64_t *late, struct aoi__sifted *io)
 {
-    return (io->want[i] | late[i]) & told[i] & io->inside[i];
-}
-
-ALWAYS bool take_due(struct aoi__sifted *io, uint32_t i, uint64_t *late, uint64_t waits, uint64_t due)
-{
-    late[i] = (late[i] | waits) & ~due;
-    io->want[i] = due;
-    io->wanted += (uint32_t)__builtin_popcountll(due);
-    return (waits & ~due) != 0;
+    uint64_t left = 0, *want = io->want;
+    const uint64_t *inside = io->inside, *whose = io->due;
+    size_t wanted = 0;
+    for (uint32_t i = 0, n = s->n; i < n; i++) {
+        uint64_t waits = (want[i] | late[i]) & told[i] & inside[i], due = waits & whose[i];
+        left |= waits & ~due;
+        late[i] = (late[i] | waits) & ~due;
+        want[i] = due;
+        wanted += (uint32_t)__builtin_popcountll(due);
+    }
+    io->wanted = wanted;
+    return left != 0;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- plain C */
@@ -107,16 +115,6 @@ static void plain_box(const struct aoi__sieve *s, uint64_t *inside)
     for (uint32_t i = 0; i < s->n; i++) inside[i] = plain_inside(s, &s->pool[s->page[i]]);
 }
 
-static void plain_sift(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, struct aoi__sifted *out)
-{
-    struct sifting g = sift_begin(s, told, out);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct aoi__page *page = &g.pool[g.number[i]];
-        judge(&g, i, page, i < s->n ? plain_inside(s, page) : g.inside[i]);
-    }
-    sift_end(&g, out);
-}
-
 static double distance2(const struct aoi__sieve *s, const struct aoi__page *page, uint32_t k)
 {
     double dx = (double)page->x[k] - s->center[0], dy = (double)page->x[page->cap + k] - s->center[1], d = dx * dx + dy * dy;
@@ -154,15 +152,21 @@ static uint64_t due_of(const struct aoi__sieve *s, const struct aoi__rings *r, c
     return due;
 }
 
-static bool plain_due(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, struct aoi__sifted *io)
+static void plain_sift(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out)
 {
-    bool left = false;
-    io->wanted = 0;
-    for (uint32_t i = 0; i < s->n; i++) {
-        uint64_t waits = waiting(io, i, told, late);
-        left |= take_due(io, i, late, waits, due_of(s, r, &s->pool[s->page[i]], waits));
+    struct sifting g = sift_begin(s, told, out);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct aoi__page *page = &g.pool[g.number[i]];
+        uint64_t in = i < s->n ? plain_inside(s, page) : g.inside[i];
+        if (r != NULL) g.due[i] = due_of(s, r, page, in & told[i]);
+        judge(&g, i, page, in);
     }
-    return left;
+    sift_end(&g, out);
+}
+
+static bool plain_wait(const struct aoi__sieve *s, const uint64_t *told, uint64_t *late, struct aoi__sifted *io)
+{
+    return take_due(s, told, late, io);
 }
 
 static uint64_t plain_touch(const struct aoi__sieve *s, const struct aoi__boxes *boxes)
@@ -177,7 +181,7 @@ static uint64_t plain_touch(const struct aoi__sieve *s, const struct aoi__boxes 
 }
 
 static const struct aoi__kernels plain = {
-    .box = plain_box, .sift = plain_sift, .sphere = plain_sphere, .due = plain_due, .touch = plain_touch, .rows = plain_rows};
+    .box = plain_box, .sift = plain_sift, .wait = plain_wait, .sphere = plain_sphere, .touch = plain_touch, .rows = plain_rows};
 
 /* ------------------------------------------------------------------------------------------------------------- AVX2 */
 
@@ -286,27 +290,6 @@ TARGET static void avx2_box(const struct aoi__sieve *s, uint64_t *inside)
     }
 }
 
-TARGET INLINE void avx2_sift_pages(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, struct aoi__sifted *out, bool flat)
-{
-    const struct wide_box box = wide_box_of(s);
-    struct sifting g = sift_begin(s, told, out);
-    uint32_t i = 0;
-    for (const uint32_t known = s->n; i < known; i++) {
-        const struct aoi__page *page = &g.pool[g.number[i]];
-        judge(&g, i, page, avx2_inside(page, &box, flat));
-    }
-    for (; i < n; i++) judge(&g, i, &g.pool[g.number[i]], g.inside[i]);
-    sift_end(&g, out);
-}
-
-TARGET static void avx2_sift(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, struct aoi__sifted *out)
-{
-    if (s->dims == 2)
-        avx2_sift_pages(s, n, told, out, true);
-    else
-        avx2_sift_pages(s, n, told, out, false);
-}
-
 TARGET INLINE void rows_of(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *out, bool flat, bool extra)
 {
     const struct aoi_rows rows = *out;
@@ -363,49 +346,77 @@ TARGET INLINE float error_of(const struct aoi__sieve *s, const struct aoi__rings
     return (float)(most * BAND + (off > 0 ? 4 * off * (sqrt(most) + off) : 0) + TINY);
 }
 
-TARGET INLINE bool avx2_due_pages(const struct aoi__sieve *sieve, const struct aoi__rings *r, const uint64_t *told, uint64_t *late,
-                                  struct aoi__sifted *io, bool flat)
-{
-    const struct aoi__sieve s = local_of(sieve);
-    const float *reach = r->reach;
-    const __m256 cx = _mm256_set1_ps((float)sieve->center[0]), cy = _mm256_set1_ps((float)sieve->center[1]),
-                 cz = _mm256_set1_ps((float)sieve->center[2]);
-    const __m256 error = _mm256_set1_ps(error_of(sieve, r)), sign = _mm256_set1_ps(-0.0f);
-    bool left = false;
-    io->wanted = 0;
-    for (uint32_t i = 0; i < s.n; i++) {
-        const struct aoi__page *page = &s.pool[s.page[i]];
-        const struct columns c = columns_of(page, flat);
-        const float *most = reach + (size_t)s.page[i] * AOI__PAGE;
-        uint64_t due = 0, waits = waiting(io, i, told, late);
-        __m256 nearest = _mm256_set1_ps(INFINITY); /* to the rim of the tier */
-        for (uint32_t k = 0, end = page->n; k < end; k += 8) {
-            __m256 dx = _mm256_sub_ps(_mm256_loadu_ps(c.x + k), cx), dy = _mm256_sub_ps(_mm256_loadu_ps(c.y + k), cy);
-            __m256 d = _mm256_add_ps(_mm256_mul_ps(dx, dx), _mm256_mul_ps(dy, dy));
-            if (!flat) {
-                __m256 dz = _mm256_sub_ps(_mm256_loadu_ps(c.z + k), cz);
-                d = _mm256_add_ps(d, _mm256_mul_ps(dz, dz));
-            }
-            __m256 to = _mm256_loadu_ps(most + k);
-            nearest = _mm256_min_ps(_mm256_andnot_ps(sign, _mm256_sub_ps(d, to)), nearest); /* the second, where nobody stands */
-            due |= (uint64_t)(uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, to, _CMP_LE_OQ)) << k;
-        }
-        if (_mm256_movemask_ps(_mm256_cmp_ps(nearest, error, _CMP_LE_OQ)) != 0) due = due_of(sieve, r, page, waits); /* too near for floats */
-        left |= take_due(io, i, late, waits, due & waits);
-    }
-    return left;
-}
-
 /* Whether squared distances in floats tell most of what is to be known. */
 static bool floats_do(const struct aoi__rings *r)
 {
     return r->nested && (r->tiers->n == 0 || r->most2[r->tiers->n - 1] < 1e30);
 }
 
-TARGET static bool avx2_due(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, struct aoi__sifted *io)
+/* What distances are reckoned by. */
+struct center {
+    __m256 at[3], error;
+};
+
+TARGET INLINE uint64_t avx2_due_page(const struct aoi__sieve *s, const struct aoi__rings *r, const struct center *center, uint32_t number,
+                                     uint64_t which, bool flat)
 {
-    if (!floats_do(r)) return plain_due(s, r, told, late, io);
-    return s->dims == 2 ? avx2_due_pages(s, r, told, late, io, true) : avx2_due_pages(s, r, told, late, io, false);
+    const struct aoi__page *page = &s->pool[number];
+    const struct columns c = columns_of(page, flat);
+    const float *most = r->reach + (size_t)number * AOI__PAGE;
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    uint64_t due = 0;
+    __m256 nearest = _mm256_set1_ps(INFINITY); /* to the rim of the tier */
+    for (uint32_t k = 0, end = page->n; k < end; k += 8) {
+        __m256 dx = _mm256_sub_ps(_mm256_loadu_ps(c.x + k), center->at[0]), dy = _mm256_sub_ps(_mm256_loadu_ps(c.y + k), center->at[1]);
+        __m256 d = _mm256_add_ps(_mm256_mul_ps(dx, dx), _mm256_mul_ps(dy, dy));
+        if (!flat) {
+            __m256 dz = _mm256_sub_ps(_mm256_loadu_ps(c.z + k), center->at[2]);
+            d = _mm256_add_ps(d, _mm256_mul_ps(dz, dz));
+        }
+        __m256 to = _mm256_loadu_ps(most + k);
+        nearest = _mm256_min_ps(_mm256_andnot_ps(sign, _mm256_sub_ps(d, to)), nearest); /* the second, where nobody stands */
+        due |= (uint64_t)(uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, to, _CMP_LE_OQ)) << k;
+    }
+    if (_mm256_movemask_ps(_mm256_cmp_ps(nearest, center->error, _CMP_LE_OQ)) == 0) return due;
+    return due_of(s, r, page, which); /* too near for floats */
+}
+
+TARGET INLINE void avx2_sift_pages(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out,
+                                   bool flat, bool tiered)
+{
+    const struct wide_box box = wide_box_of(s);
+    struct sifting g = sift_begin(s, told, out);
+    struct center center;
+    if (tiered) {
+        for (uint32_t a = 0; a < 3; a++) center.at[a] = _mm256_set1_ps((float)s->center[a]);
+        center.error = _mm256_set1_ps(error_of(s, r));
+    }
+    for (uint32_t i = 0, known = s->n; i < n; i++) {
+        const struct aoi__page *page = &g.pool[g.number[i]];
+        uint64_t in = i < known ? avx2_inside(page, &box, flat) : g.inside[i];
+        if (tiered) g.due[i] = avx2_due_page(s, r, &center, g.number[i], in & g.told[i], flat);
+        judge(&g, i, page, in);
+    }
+    sift_end(&g, out);
+}
+
+TARGET static void avx2_sift(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out)
+{
+    if (r != NULL && !floats_do(r))
+        plain_sift(s, n, told, r, out);
+    else if (r == NULL && s->dims == 2)
+        avx2_sift_pages(s, n, told, r, out, true, false);
+    else if (r == NULL)
+        avx2_sift_pages(s, n, told, r, out, false, false);
+    else if (s->dims == 2)
+        avx2_sift_pages(s, n, told, r, out, true, true);
+    else
+        avx2_sift_pages(s, n, told, r, out, false, true);
+}
+
+TARGET static bool avx2_wait(const struct aoi__sieve *s, const uint64_t *told, uint64_t *late, struct aoi__sifted *io)
+{
+    return take_due(s, told, late, io);
 }
 
 TARGET static uint64_t avx2_touch(const struct aoi__sieve *s, const struct aoi__boxes *boxes)
@@ -424,7 +435,7 @@ TARGET static uint64_t avx2_touch(const struct aoi__sieve *s, const struct aoi__
 }
 
 static const struct aoi__kernels avx2 = {
-    .box = avx2_box, .sift = avx2_sift, .sphere = avx2_sphere, .due = avx2_due, .touch = avx2_touch, .rows = avx2_rows};
+    .box = avx2_box, .sift = avx2_sift, .wait = avx2_wait, .sphere = avx2_sphere, .touch = avx2_touch, .rows = avx2_rows};
 
 /* ------------------------------------------------------------------------------------------------------------- AVX-512 */
 
@@ -532,27 +543,6 @@ WIDE static void wide_box_kernel(const struct aoi__sieve *s, uint64_t *inside)
     }
 }
 
-WIDE INLINE void wide_sift_pages(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, struct aoi__sifted *out, bool flat)
-{
-    const struct wider_box box = wider_box_of(s);
-    struct sifting g = sift_begin(s, told, out);
-    uint32_t i = 0;
-    for (const uint32_t known = s->n; i < known; i++) {
-        const struct aoi__page *page = &g.pool[g.number[i]];
-        judge(&g, i, page, wide_inside(page, &box, flat));
-    }
-    for (; i < n; i++) judge(&g, i, &g.pool[g.number[i]], g.inside[i]);
-    sift_end(&g, out);
-}
-
-WIDE static void wide_sift(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, struct aoi__sifted *out)
-{
-    if (s->dims == 2)
-        wide_sift_pages(s, n, told, out, true);
-    else
-        wide_sift_pages(s, n, told, out, false);
-}
-
 WIDE INLINE void wide_places_of(const struct aoi__sieve *sieve, const uint64_t *want, const struct aoi_places *places, size_t n, bool flat,
                                 bool extra)
 {
@@ -614,38 +604,58 @@ WIDE INLINE uint64_t all_due(const struct columns *c, const float *most, const s
     return whole ? due | sixteen_due(c, 32, most, center, near, flat) | sixteen_due(c, 48, most, center, near, flat) : due;
 }
 
-WIDE INLINE bool wide_due_pages(const struct aoi__sieve *sieve, const struct aoi__rings *r, const uint64_t *told, uint64_t *late,
-                                struct aoi__sifted *out, bool flat)
+WIDE INLINE uint64_t wide_due_page(const struct aoi__sieve *s, const struct aoi__rings *r, const struct wide_center *center, uint32_t number,
+                                   uint64_t which, bool flat)
 {
-    const struct aoi__sieve s = local_of(sieve);
-    const float *reach = r->reach;
-    const struct wide_center center = {
-        {_mm512_set1_ps((float)sieve->center[0]), _mm512_set1_ps((float)sieve->center[1]), _mm512_set1_ps((float)sieve->center[2])},
-        _mm512_set1_ps(error_of(sieve, r))};
-    struct aoi__sifted io = *out;
-    bool left = false;
-    io.wanted = 0;
-    for (uint32_t i = 0; i < s.n; i++) {
-        const struct aoi__page *page = &s.pool[s.page[i]];
-        uint64_t waits = waiting(&io, i, told, late), near = 0, due = 0;
-        const struct columns c = columns_of(page, flat);
-        const float *most = reach + (size_t)s.page[i] * AOI__PAGE;
-        if (waits != 0) due = page->n > HALF ? all_due(&c, most, &center, &near, flat, true) : all_due(&c, most, &center, &near, flat, false);
-        if (near & waits) due = due_of(sieve, r, page, waits); /* too near for floats */
-        left |= take_due(&io, i, late, waits, due & waits);
-    }
-    out->wanted = io.wanted;
-    return left;
+    const struct aoi__page *page = &s->pool[number];
+    const struct columns c = columns_of(page, flat);
+    const float *most = r->reach + (size_t)number * AOI__PAGE;
+    uint64_t near = 0, due;
+    if (page->n == 0) return 0;
+    due = page->n > HALF ? all_due(&c, most, center, &near, flat, true) : all_due(&c, most, center, &near, flat, false);
+    return near & which ? due_of(s, r, page, which) : due; /* too near for floats */
 }
 
-WIDE static bool wide_due(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, struct aoi__sifted *io)
+WIDE INLINE void wide_sift_pages(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out,
+                                 bool flat, bool tiered)
 {
-    if (!floats_do(r)) return plain_due(s, r, told, late, io);
-    return s->dims == 2 ? wide_due_pages(s, r, told, late, io, true) : wide_due_pages(s, r, told, late, io, false);
+    const struct wider_box box = wider_box_of(s);
+    struct sifting g = sift_begin(s, told, out);
+    struct wide_center center;
+    if (tiered) {
+        for (uint32_t a = 0; a < 3; a++) center.at[a] = _mm512_set1_ps((float)s->center[a]);
+        center.error = _mm512_set1_ps(error_of(s, r));
+    }
+    for (uint32_t i = 0, known = s->n; i < n; i++) {
+        const struct aoi__page *page = &g.pool[g.number[i]];
+        uint64_t in = i < known ? wide_inside(page, &box, flat) : g.inside[i];
+        if (tiered) g.due[i] = wide_due_page(s, r, &center, g.number[i], in & g.told[i], flat);
+        judge(&g, i, page, in);
+    }
+    sift_end(&g, out);
+}
+
+WIDE static void wide_sift(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out)
+{
+    if (r != NULL && !floats_do(r))
+        plain_sift(s, n, told, r, out);
+    else if (r == NULL && s->dims == 2)
+        wide_sift_pages(s, n, told, r, out, true, false);
+    else if (r == NULL)
+        wide_sift_pages(s, n, told, r, out, false, false);
+    else if (s->dims == 2)
+        wide_sift_pages(s, n, told, r, out, true, true);
+    else
+        wide_sift_pages(s, n, told, r, out, false, true);
+}
+
+WIDE static bool wide_wait(const struct aoi__sieve *s, const uint64_t *told, uint64_t *late, struct aoi__sifted *io)
+{
+    return take_due(s, told, late, io);
 }
 
 static const struct aoi__kernels avx512 = {
-    .box = wide_box_kernel, .sift = wide_sift, .sphere = avx2_sphere, .due = wide_due, .touch = avx2_touch, .rows = wide_rows, .place = wide_place};
+    .box = wide_box_kernel, .sift = wide_sift, .wait = wide_wait, .sphere = avx2_sphere, .touch = avx2_touch, .rows = wide_rows, .place = wide_place};
 
 static bool has_avx2(void)
 {

@@ -60,6 +60,7 @@ struct aoi__sifted {
     struct aoi__differ *differ; /* pages of which inside is not what was told; one more may be written than are counted */
     uint32_t differ_n;
     size_t wanted;     /* how many are in want */
+    uint64_t *due;     /* whose turn it is by their tiers; it is sure of those that are inside and told */
     uint64_t restated; /* not 0: some of what is told have another state */
     uint32_t
         all; /* layers that all have who stand in these pages. If there is none of the mask among them, somebody may lack that, and is inside all the same */
@@ -79,10 +80,11 @@ struct aoi__kernels {
     void (*box)(const struct aoi__sieve *s, uint64_t *inside);
     /* Which lie in the sphere, by its exact rule, of those that inside holds before. */
     void (*sphere)(const struct aoi__sieve *s, uint64_t *inside);
-    /* All that a look needs to know of n pages of a view. Of the sieve's own n pages inside is found by the box, of those behind them it is given. */
-    void (*sift)(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, struct aoi__sifted *out);
-    /* By tiers: of what is wanted, or late, inside and told, that of which it is the turn is wanted, and late no more; the other is late. Whether any is. */
-    bool (*due)(const struct aoi__sieve *s, const struct aoi__rings *r, const uint64_t *told, uint64_t *late, struct aoi__sifted *io);
+    /* All that a look needs to know of n pages of a view. Of the sieve's own n pages inside is found by the box, of those behind them it is given. r: NULL, or due is found, too. */
+    void (*sift)(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out);
+    /* By tiers, for as many pages as the sieve has: of what is wanted, or late, inside and told, that of which it is the turn is wanted, and late no more; the other is late. Whether
+     * any is. */
+    bool (*wait)(const struct aoi__sieve *s, const uint64_t *told, uint64_t *late, struct aoi__sifted *io);
     /* Which of the boxes have a point in common with that of the sieve. */
     uint64_t (*touch)(const struct aoi__sieve *s, const struct aoi__boxes *boxes);
     /* The rows of those that `want` holds, appended; columns need room for 2 * AOI__LANES more than are written. */

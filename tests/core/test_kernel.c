@@ -35,7 +35,7 @@ struct rig {
 
 /* What came out of a kernel. */
 struct found {
-    uint64_t inside[PAGES], want[PAGES], late[PAGES];
+    uint64_t inside[PAGES], want[PAGES], due[PAGES], late[PAGES];
     struct aoi__differ differ[PAGES + 1];
     struct aoi__sifted sifted;
     bool left;
@@ -182,12 +182,12 @@ static void run_place(const struct rig *g, const struct aoi__kernels *k, struct 
     free(bytes);
 }
 
-static void run_sift(const struct rig *g, const struct aoi__kernels *k, struct found *out)
+static void run_sift(const struct rig *g, const struct aoi__kernels *k, const struct aoi__rings *r, struct found *out)
 {
     struct aoi__sieve sieve = g->sieve;
     sieve.n = g->known;
     for (uint32_t p = g->known; p < PAGES; p++) out->inside[p] = g->page[p].used & g->late[(p + 1) % PAGES];
-    k->sift(&sieve, PAGES, g->told, &out->sifted);
+    k->sift(&sieve, PAGES, g->told, r, &out->sifted);
 }
 
 enum { BOX, SIFT, SPHERE, ROWS, PLACE, TOUCH, DUE, KINDS };
@@ -198,20 +198,20 @@ static void run(const struct rig *g, const struct aoi__kernels *k, int which, st
     memset(out->inside, 0, sizeof out->inside);
     memset(out->want, 0, sizeof out->want);
     memcpy(out->late, g->late, sizeof out->late);
-    out->sifted = (struct aoi__sifted){.inside = out->inside, .want = out->want, .differ = out->differ};
+    out->sifted = (struct aoi__sifted){.inside = out->inside, .want = out->want, .due = out->due, .differ = out->differ};
     out->rows.n = 0;
     out->left = false;
     for (uint32_t p = 0; p < PAGES && which == SPHERE; p++) out->inside[p] = g->page[p].used;
     switch (which) {
     case BOX: k->box(&g->sieve, out->inside); break;
-    case SIFT: run_sift(g, k, out); break;
+    case SIFT: run_sift(g, k, NULL, out); break;
     case SPHERE: k->sphere(&g->sieve, out->inside); break;
     case ROWS: k->rows(&g->sieve, g->told, &out->rows); break;
     case PLACE: k->place != NULL ? run_place(g, k, &out->rows) : k->rows(&g->sieve, g->told, &out->rows); break;
     case TOUCH: out->inside[0] = k->touch(&g->sieve, &g->boxes); break;
     default:
-        run_sift(g, k, out);
-        out->left = k->due(&g->sieve, &g->rings, g->told, out->late, &out->sifted);
+        run_sift(g, k, &g->rings, out);
+        out->left = k->wait(&g->sieve, g->told, out->late, &out->sifted);
         break;
     }
 }
