@@ -348,9 +348,11 @@ static void find_kept(struct cover_look *l, uint64_t *inside, uint64_t *outer)
 }
 
 /* Up to which squared distance it is the turn of each place of a page: found once a flush for all who look at it. */
-static void find_reach(const struct aoi__look *k, const struct aoi__blocks *dir, struct aoi__page *page)
+static void find_reach(const struct aoi__look *k, uint32_t number)
 {
-    float *reach = k->s->reach.at + (size_t)(page - dir->page.at) * AOI__PAGE;
+    struct aoi__blocks *dir = k->space->ops->pages(k->space);
+    struct aoi__page *page = &dir->page.at[number];
+    float *reach = k->s->reach.at + (size_t)number * AOI__PAGE;
     const struct aoi_tiers *tiers = k->tiers;
     const uint64_t *id = aoi__page_ids(page, dir->dims);
     page->reached = (uint32_t)k->info->flush;
@@ -361,20 +363,6 @@ static void find_reach(const struct aoi__look *k, const struct aoi__blocks *dir,
         while (!always && t > 0 && !aoi__look_turn(k, id[i], tiers->at[t - 1].period)) t--;
         if (always || t > 0) reach[i] = always ? INFINITY : (float)k->space->tiering.most2[t - 1];
     }
-}
-
-/* What is to be known before anything is told by tiers. */
-static void set_rings(struct aoi__rings *rings, struct aoi__look *k, struct aoi__blocks *dir)
-{
-    struct aoi__cover *c = &k->p->cover;
-    const struct aoi__tiering *tiering = &k->space->tiering;
-    const uint64_t flush = k->info->flush;
-    late_masks(k->space, c);
-    for (uint32_t i = 0; tiering->nested && i < c->n; i++) {
-        struct aoi__page *page = &dir->page.at[c->page[i]];
-        if (page->reached != (uint32_t)flush) find_reach(k, dir, page);
-    }
-    *rings = (struct aoi__rings){.tiers = k->tiers, .most2 = tiering->most2, .flush = flush, .nested = tiering->nested, .reach = k->s->reach.at};
 }
 
 /* All that is late is told now: there are no tiers any more, or for this once. */
@@ -470,7 +458,7 @@ static void sift_margin(struct cover_look *l, const struct aoi__rings *r)
     double radius = w->slot != AOI__NONE ? (double)k->space->own[w->slot].radius : 0;
     s->sieve.page = l->c->page;
     s->sieve.n = l->c->n;
-    for (uint32_t a = 0; a < 3; a++) s->sieve.center[a] = k->anchor[a];
+    s->sieve.center = k->anchor;
     find_inside(l, w->base_lo, w->base_hi, radius, inside);
     if (k->margin > 0) find_kept(l, inside, s->other);
     sift(k->space, l->c, w, r, 0);
@@ -493,8 +481,16 @@ void aoi__sift_box(struct aoi_space *space, struct aoi__cover *c, const struct a
 /* Rings to sift by, and afterwards what waits. */
 static const struct aoi__rings *rings_begin(struct aoi__look *k, struct aoi__rings *rings)
 {
-    set_rings(rings, k, k->space->ops->pages(k->space));
-    for (uint32_t a = 0; a < 3; a++) k->s->sieve.center[a] = k->anchor[a];
+    const struct aoi__tiering *tiering = &k->space->tiering;
+    late_masks(k->space, &k->p->cover);
+    k->s->sieve.center = k->anchor;
+    rings->tiers = k->tiers;
+    rings->most2 = tiering->most2;
+    rings->flush = k->info->flush;
+    rings->nested = tiering->nested;
+    rings->reach = k->s->reach.at;
+    rings->find = find_reach;
+    rings->k = k;
     return rings;
 }
 
@@ -611,16 +607,21 @@ void aoi__cover_drop(struct aoi__look *k, uint32_t slot)
     c->told_n--;
 }
 
-/* Its row, if that is due; else it is late. */
-static void rehouse_row(struct aoi__look *k, uint32_t slot)
+/* Its row, if that is due; else it is late. inside: it is so in one of the cover's pages, whose masks tell that. */
+static void rehouse_row(struct aoi__look *k, uint32_t slot, bool inside)
 {
     struct aoi_rows *updates = &k->s->updates;
-    if (aoi__look_due(k, slot)) {
+    struct spot spot = {0};
+    bool due = true;
+    if (k->tiers != NULL) {
+        spot = spot_of(k, slot);
+        due = inside ? (k->s->sifted.due[spot.page] & spot.bit) != 0 : aoi__look_due(k, slot);
+    }
+    if (due) {
         aoi__rows_reserve(updates, updates->n + 1);
         aoi__row_set(updates, updates->n++, &k->space->hot[slot], false);
         return;
     }
-    struct spot spot = spot_of(k, slot);
     late_masks(k->space, &k->p->cover)[spot.page] |= spot.bit;
     k->left = true;
 }
@@ -639,7 +640,7 @@ static void rehouse(struct aoi__look *k, uint32_t slot, bool late, bool in_margi
         c->told[spot.page] |= spot.bit;
         c->told_n++;
     }
-    if (moved && !k->p->set.presence_only && (!listed || k->inline_updates)) rehouse_row(k, slot);
+    if (moved && !k->p->set.presence_only && (!listed || k->inline_updates)) rehouse_row(k, slot, !listed && !in_margin);
     if (!listed && space->state_serial > served && (aoi__rare(space, slot)->payload_stamp > served || aoi__rare(space, slot)->layers_stamp > served))
         *array_add(&k->s->restated) = slot;
 }

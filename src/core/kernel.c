@@ -158,7 +158,7 @@ static void plain_sift(const struct aoi__sieve *s, uint32_t n, const uint64_t *t
     for (uint32_t i = 0; i < n; i++) {
         const struct aoi__page *page = &g.pool[g.number[i]];
         uint64_t in = i < s->n ? plain_inside(s, page) : g.inside[i];
-        if (r != NULL) g.due[i] = due_of(s, r, page, in & told[i]);
+        if (r != NULL) g.due[i] = due_of(s, r, page, in);
         judge(&g, i, page, in);
     }
     sift_end(&g, out);
@@ -352,6 +352,11 @@ static bool floats_do(const struct aoi__rings *r)
     return r->nested && (r->tiers->n == 0 || r->most2[r->tiers->n - 1] < 1e30);
 }
 
+ALWAYS void know_reach(const struct aoi__rings *r, const struct aoi__page *page, uint32_t number)
+{
+    if (page->reached != (uint32_t)r->flush) r->find(r->k, number);
+}
+
 /* What distances are reckoned by. */
 struct center {
     __m256 at[3], error;
@@ -365,6 +370,7 @@ TARGET INLINE uint64_t avx2_due_page(const struct aoi__sieve *s, const struct ao
     const float *most = r->reach + (size_t)number * AOI__PAGE;
     const __m256 sign = _mm256_set1_ps(-0.0f);
     uint64_t due = 0;
+    know_reach(r, page, number);
     __m256 nearest = _mm256_set1_ps(INFINITY); /* to the rim of the tier */
     for (uint32_t k = 0, end = page->n; k < end; k += 8) {
         __m256 dx = _mm256_sub_ps(_mm256_loadu_ps(c.x + k), center->at[0]), dy = _mm256_sub_ps(_mm256_loadu_ps(c.y + k), center->at[1]);
@@ -394,7 +400,7 @@ TARGET INLINE void avx2_sift_pages(const struct aoi__sieve *s, uint32_t n, const
     for (uint32_t i = 0, known = s->n; i < n; i++) {
         const struct aoi__page *page = &g.pool[g.number[i]];
         uint64_t in = i < known ? avx2_inside(page, &box, flat) : g.inside[i];
-        if (tiered) g.due[i] = avx2_due_page(s, r, &center, g.number[i], in & g.told[i], flat);
+        if (tiered) g.due[i] = avx2_due_page(s, r, &center, g.number[i], in, flat);
         judge(&g, i, page, in);
     }
     sift_end(&g, out);
@@ -585,23 +591,23 @@ struct wide_center {
     __m512 at[3], error;
 };
 
-/* Whose turn it is, of sixteen places from k on; and in *near where floats are not sure. */
-WIDE INLINE uint64_t sixteen_due(const struct columns *c, uint32_t k, const float *most, const struct wide_center *center, uint64_t *near, bool flat)
+/* Whose turn it is, of sixteen places from k on; and in *nearest how near any is to the rim of its tier. */
+WIDE INLINE uint64_t sixteen_due(const struct columns *c, uint32_t k, const float *most, const struct wide_center *center, __m512 *nearest, bool flat)
 {
     __m512 dx = _mm512_sub_ps(_mm512_loadu_ps(c->x + k), center->at[0]), dy = _mm512_sub_ps(_mm512_loadu_ps(c->y + k), center->at[1]);
-    __m512 d = _mm512_add_ps(_mm512_mul_ps(dx, dx), _mm512_mul_ps(dy, dy)), to = _mm512_loadu_ps(most + k);
+    __m512 d = _mm512_fmadd_ps(dx, dx, _mm512_mul_ps(dy, dy)), to = _mm512_loadu_ps(most + k);
     if (!flat) {
         __m512 dz = _mm512_sub_ps(_mm512_loadu_ps(c->z + k), center->at[2]);
-        d = _mm512_add_ps(d, _mm512_mul_ps(dz, dz));
+        d = _mm512_fmadd_ps(dz, dz, d);
     }
-    *near |= (uint64_t)_mm512_cmp_ps_mask(_mm512_abs_ps(_mm512_sub_ps(d, to)), center->error, _CMP_LE_OQ) << k;
+    *nearest = _mm512_min_ps(_mm512_abs_ps(_mm512_sub_ps(d, to)), *nearest); /* the second, where nobody stands */
     return (uint64_t)_mm512_cmp_ps_mask(d, to, _CMP_LE_OQ) << k;
 }
 
-WIDE INLINE uint64_t all_due(const struct columns *c, const float *most, const struct wide_center *center, uint64_t *near, bool flat, bool whole)
+WIDE INLINE uint64_t all_due(const struct columns *c, const float *most, const struct wide_center *center, __m512 *nearest, bool flat, bool whole)
 {
-    uint64_t due = sixteen_due(c, 0, most, center, near, flat) | sixteen_due(c, 16, most, center, near, flat);
-    return whole ? due | sixteen_due(c, 32, most, center, near, flat) | sixteen_due(c, 48, most, center, near, flat) : due;
+    uint64_t due = sixteen_due(c, 0, most, center, nearest, flat) | sixteen_due(c, 16, most, center, nearest, flat);
+    return whole ? due | sixteen_due(c, 32, most, center, nearest, flat) | sixteen_due(c, 48, most, center, nearest, flat) : due;
 }
 
 WIDE INLINE uint64_t wide_due_page(const struct aoi__sieve *s, const struct aoi__rings *r, const struct wide_center *center, uint32_t number,
@@ -610,10 +616,12 @@ WIDE INLINE uint64_t wide_due_page(const struct aoi__sieve *s, const struct aoi_
     const struct aoi__page *page = &s->pool[number];
     const struct columns c = columns_of(page, flat);
     const float *most = r->reach + (size_t)number * AOI__PAGE;
-    uint64_t near = 0, due;
+    __m512 nearest = _mm512_set1_ps(INFINITY);
     if (page->n == 0) return 0;
-    due = page->n > HALF ? all_due(&c, most, center, &near, flat, true) : all_due(&c, most, center, &near, flat, false);
-    return near & which ? due_of(s, r, page, which) : due; /* too near for floats */
+    know_reach(r, page, number);
+    uint64_t due = page->n > HALF ? all_due(&c, most, center, &nearest, flat, true) : all_due(&c, most, center, &nearest, flat, false);
+    if (_mm512_cmp_ps_mask(nearest, center->error, _CMP_LE_OQ) == 0) return due;
+    return due_of(s, r, page, which); /* too near for floats */
 }
 
 WIDE INLINE void wide_sift_pages(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out,
@@ -629,7 +637,7 @@ WIDE INLINE void wide_sift_pages(const struct aoi__sieve *s, uint32_t n, const u
     for (uint32_t i = 0, known = s->n; i < n; i++) {
         const struct aoi__page *page = &g.pool[g.number[i]];
         uint64_t in = i < known ? wide_inside(page, &box, flat) : g.inside[i];
-        if (tiered) g.due[i] = wide_due_page(s, r, &center, g.number[i], in & g.told[i], flat);
+        if (tiered) g.due[i] = wide_due_page(s, r, &center, g.number[i], in, flat);
         judge(&g, i, page, in);
     }
     sift_end(&g, out);

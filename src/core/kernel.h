@@ -9,6 +9,8 @@
 #include "core/aoi.h"
 #include "core/blocks.h"
 
+struct aoi__look;
+
 /* Pages, and what is asked about each of them. */
 struct aoi__sieve {
     const struct aoi__page *pool; /* page[i] is the number of a page here */
@@ -19,9 +21,9 @@ struct aoi__sieve {
     uint32_t mask;     /* layers */
     uint32_t own_page; /* a page and its places that are never inside: where the unit stands */
     uint64_t own;
-    float lo[3], hi[3]; /* box */
-    double center[3];   /* sphere, tiers */
-    double radius;      /* sphere */
+    float lo[3], hi[3];   /* box */
+    const double *center; /* three: sphere, tiers */
+    double radius;        /* sphere */
 };
 
 static inline void aoi__sieve_box(struct aoi__sieve *sieve, const float lo[3], const float hi[3])
@@ -45,6 +47,9 @@ struct aoi__rings {
      * it is their turn, rounded. INFINITY: whatever it is; less than 0: nowhere. */
     bool nested;
     const float *reach;
+    /* Finds the reach of a page that does not know that of the flush yet. */
+    void (*find)(const struct aoi__look *k, uint32_t page);
+    const struct aoi__look *k;
 };
 
 /* Places of a page, which is the page-th of a view, at which something came or went. */
@@ -60,7 +65,7 @@ struct aoi__sifted {
     struct aoi__differ *differ; /* pages of which inside is not what was told; one more may be written than are counted */
     uint32_t differ_n;
     size_t wanted;     /* how many are in want */
-    uint64_t *due;     /* whose turn it is by their tiers; it is sure of those that are inside and told */
+    uint64_t *due;     /* whose turn it is by their tiers; it is sure of those that are inside */
     uint64_t restated; /* not 0: some of what is told have another state */
     uint32_t
         all; /* layers that all have who stand in these pages. If there is none of the mask among them, somebody may lack that, and is inside all the same */

@@ -23,6 +23,7 @@ struct rig {
     struct aoi__blocks dir;
     struct aoi__page page[PAGES];
     struct aoi__sieve sieve;
+    double center[3];
     struct aoi__rings rings;
     struct aoi__boxes boxes;
     struct aoi_tiers tiers;
@@ -92,6 +93,7 @@ static void make_tiers(struct rig *g, bool halves)
     g->tiers.n = (uint32_t)random_below(&g->r, 4);
     g->rings = (struct aoi__rings){.tiers = &g->tiers, .most2 = g->most2, .flush = random_below(&g->r, 100), .reach = g->reach};
     g->rings.nested = random_below(&g->r, 5) != 0;
+    for (uint32_t p = 0; p < PAGES; p++) g->page[p].reached = (uint32_t)g->rings.flush;
     float distance = 0;
     for (uint32_t t = 0; t < g->tiers.n; t++) {
         distance += halves ? 1 + (float)random_below(&g->r, 10) : (float)unit(g) * 10;
@@ -133,6 +135,7 @@ static void make(struct rig *g)
         .page = g->number,
         .n = PAGES,
     };
+    g->sieve.center = g->center;
     g->sieve.dims = 2 + (uint32_t)random_below(&g->r, 2);
     g->sieve.extra = random_below(&g->r, 2) == 0;
     g->known = (uint32_t)random_below(&g->r, PAGES + 1);
@@ -141,7 +144,7 @@ static void make(struct rig *g)
         float at = coordinate(g, origin[a], halves), half = (float)random_below(&g->r, 20);
         g->sieve.lo[a] = at - half;
         g->sieve.hi[a] = at + half;
-        g->sieve.center[a] = random_below(&g->r, 3) == 0 ? (double)at + unit(g) : (double)at; /* of a viewport it need not be a float */
+        g->center[a] = random_below(&g->r, 3) == 0 ? (double)at + unit(g) : (double)at; /* of a viewport it need not be a float */
     }
     for (uint32_t p = 0; p < PAGES; p++) {
         make_page(g, p, origin, halves);
