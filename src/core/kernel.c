@@ -478,27 +478,47 @@ WIDE INLINE __m512i longs_at(const uint64_t *column, __m128i places, bool whole)
     return _mm512_mask_mov_epi64(v, _mm512_test_epi64_mask(at, _mm512_set1_epi64(32)), longs_of_half(column + 32, at));
 }
 
-/* What of a page is wanted becomes rows from n on, and nothing is written beyond them; returns how many rows there are then. */
-WIDE INLINE size_t put_wide(const struct columns *c, uint64_t want, const struct aoi_places *to, size_t n, bool flat, bool extra, bool whole)
+/* Where the next rows go. */
+struct cursor {
+    float *x, *y, *z, *extra;
+    uint64_t *id;
+};
+
+ALWAYS void advance(struct cursor *to, uint32_t rows, bool flat, bool extra)
 {
-    uint32_t left = (uint32_t)__builtin_popcountll(want);
+    to->x += rows;
+    to->y += rows;
+    to->id += rows;
+    if (!flat) to->z += rows;
+    if (extra) to->extra += rows;
+}
+
+/* The first of the places, at most 16 and `rows`, become rows, and nothing is written beyond them. */
+WIDE INLINE void put_sixteen(const struct columns *c, __m512i places, uint32_t rows, const struct cursor *to, bool flat, bool extra, bool whole)
+{
+    __m128i first = _mm512_castsi512_si128(places);
+    __m512i at = _mm512_cvtepu8_epi32(first);
+    uint32_t some = _bzhi_u32(0xFFFF, rows);
+    _mm512_mask_storeu_ps(to->x, (__mmask16)some, floats_at(c->x, at, whole));
+    _mm512_mask_storeu_ps(to->y, (__mmask16)some, floats_at(c->y, at, whole));
+    if (!flat) _mm512_mask_storeu_ps(to->z, (__mmask16)some, floats_at(c->z, at, whole));
+    if (extra) _mm512_mask_storeu_ps(to->extra, (__mmask16)some, floats_at((const float *)(const void *)c->extra, at, whole));
+    _mm512_mask_storeu_epi64(to->id, (__mmask8)some, longs_at(c->id, first, whole));
+    _mm512_mask_storeu_epi64(to->id + 8, (__mmask8)(some >> 8), longs_at(c->id, _mm_srli_si128(first, 8), whole));
+}
+
+/* What of a page is wanted becomes rows. */
+WIDE INLINE void put_wide(const struct columns *c, uint64_t want, struct cursor *to, bool flat, bool extra, bool whole)
+{
+    uint32_t rows = (uint32_t)__builtin_popcountll(want);
     __m512i places = _mm512_maskz_compress_epi8(want, _mm512_load_si512(all_places));
-    size_t end = n + left;
-    do { /* once, for nearly all pages */
-        __m128i first = _mm512_castsi512_si128(places);
-        __m512i at = _mm512_cvtepu8_epi32(first);
-        uint32_t some = _bzhi_u32(0xFFFF, left);
-        _mm512_mask_storeu_ps((float *)to->x + n, (__mmask16)some, floats_at(c->x, at, whole));
-        _mm512_mask_storeu_ps((float *)to->y + n, (__mmask16)some, floats_at(c->y, at, whole));
-        if (!flat) _mm512_mask_storeu_ps((float *)to->z + n, (__mmask16)some, floats_at(c->z, at, whole));
-        if (extra) _mm512_mask_storeu_ps((float *)to->extra + n, (__mmask16)some, floats_at((const float *)(const void *)c->extra, at, whole));
-        _mm512_mask_storeu_epi64((uint64_t *)to->id + n, (__mmask8)some, longs_at(c->id, first, whole));
-        _mm512_mask_storeu_epi64((uint64_t *)to->id + n + 8, (__mmask8)(some >> 8), longs_at(c->id, _mm_srli_si128(first, 8), whole));
+    put_sixteen(c, places, rows, to, flat, extra, whole);
+    for (; rows > 16; rows -= 16) { /* of hardly any page */
+        advance(to, 16, flat, extra);
         places = _mm512_alignr_epi32(places, places, 4);
-        n += 16;
-        left -= 16;
-    } while (n < end);
-    return end;
+        put_sixteen(c, places, rows - 16, to, flat, extra, whole);
+    }
+    advance(to, rows, flat, extra);
 }
 
 /* The sieve's box, sixteen times. */
@@ -549,29 +569,29 @@ WIDE static void wide_box_kernel(const struct aoi__sieve *s, uint64_t *inside)
     }
 }
 
-WIDE INLINE void wide_places_of(const struct aoi__sieve *sieve, const uint64_t *want, const struct aoi_places *places, size_t n, bool flat,
-                                bool extra)
+WIDE INLINE void wide_places_of(const struct aoi__sieve *s, const uint64_t *want, struct cursor to, bool flat, bool extra)
 {
-    const struct aoi__sieve s = local_of(sieve);
-    const struct aoi_places to = *places;
-    for (uint32_t i = 0; i < s.n; i++) {
-        const struct aoi__page *page = &s.pool[s.page[i]];
-        if (want[i] == 0) continue;
+    const struct aoi__page *pool = s->pool;
+    const uint32_t *number = s->page;
+    for (const uint64_t *end = want + s->n; want < end; want++, number++) {
+        const struct aoi__page *page = &pool[*number];
+        if (*want == 0) continue;
         const struct columns c = columns_of(page, flat);
         if (page->n > HALF)
-            n = put_wide(&c, want[i], &to, n, flat, extra, true);
+            put_wide(&c, *want, &to, flat, extra, true);
         else
-            n = put_wide(&c, want[i], &to, n, flat, extra, false);
+            put_wide(&c, *want, &to, flat, extra, false);
     }
 }
 
 /* From the n-th row on. */
 WIDE INLINE void put_places(const struct aoi__sieve *s, const uint64_t *want, const struct aoi_places *to, size_t n)
 {
+    const struct cursor at = {(float *)to->x + n, (float *)to->y + n, (float *)to->z + n, (float *)to->extra + n, (uint64_t *)to->id + n};
     if (s->dims == 2 && !s->extra)
-        wide_places_of(s, want, to, n, true, false);
+        wide_places_of(s, want, at, true, false);
     else
-        wide_places_of(s, want, to, n, s->dims == 2, s->extra);
+        wide_places_of(s, want, at, s->dims == 2, s->extra);
 }
 
 WIDE static void wide_place(const struct aoi__sieve *s, const uint64_t *want, const struct aoi_places *to)
