@@ -296,7 +296,7 @@ static void compare(struct cover_look *l)
 
 void aoi__cover_compare(struct aoi__look *k)
 {
-    struct cover_look l = {.k = k, .c = &k->p->cover, .dir = k->space->ops->pages(k->space)};
+    struct cover_look l = {.k = k, .c = &k->p->cover, .dir = k->s->dir};
     k->listed = k->s->come.n;
     if (k->s->sifted.restated != 0) list_restated(&l);
     if (k->s->sifted.differ_n > 0) compare(&l);

@@ -381,13 +381,15 @@ static void fill_delta(const struct aoi__look *k, struct aoi_delta *d)
     const struct aoi__scratch *s = k->s;
     d->leave_n = s->leave_id.n;
     d->leave_id = s->leave_id.at;
-    d->enters = (struct aoi_enters){.n = s->enters.n, .id = s->enters.id, .x = s->enters.x, .y = s->enters.y, .layers = s->enters.layers};
-    if (k->space->dims == 3) d->enters.z = s->enters.z;
-    if (k->space->set.extra) d->enters.extra = s->enters.extra;
-    if (k->enter_payloads) {
-        d->enters.payload = s->enter_payload.at;
-        d->enters.payload_len = s->enter_payload_len.at;
-    }
+    d->enters.n = s->enters.n;
+    d->enters.id = s->enters.id;
+    d->enters.x = s->enters.x;
+    d->enters.y = s->enters.y;
+    d->enters.z = k->space->dims == 3 ? s->enters.z : NULL;
+    d->enters.extra = k->space->set.extra ? s->enters.extra : NULL;
+    d->enters.layers = s->enters.layers;
+    d->enters.payload = k->enter_payloads ? s->enter_payload.at : NULL;
+    d->enters.payload_len = s->enter_payload_len.at;
     d->payload_n = s->payload_id.n;
     d->payload_id = s->payload_id.at;
     d->payload = s->payload.at;
@@ -488,9 +490,10 @@ static void deliver(struct aoi__look *k)
         aoi__deliver(k->space, k->p, &s->delta);
         return;
     }
-    struct aoi_delta delta = s->delta;
-    fill_delta(k, &delta);
-    aoi__deliver(k->space, k->p, &delta);
+    struct aoi_delta *d = &s->delta;
+    fill_delta(k, d);
+    aoi__deliver(k->space, k->p, d);
+    d->leave_n = d->enters.n = d->payload_n = d->layers_n = d->message_n = 0; /* as it is for whom nothing but updates is told */
 }
 
 void aoi__emit(struct aoi__look *k, size_t room)

@@ -25,7 +25,7 @@ struct large {
 struct aoi__glance {
     bool usable;
     const struct aoi__blocks *dir;
-    struct aoi__look look; /* as much of one as looking by tiers takes */
+    struct aoi__look look; /* which begins for each player where it must */
     struct large large;
 };
 
@@ -79,7 +79,7 @@ void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info
     g->usable = set->shape != AOI_SHAPE_SPHERE && set->min_stay_ms == 0 && set->max_view == 0 && set->leave_margin == 0 &&
                 (space->large_n == 0 || (space->large_n <= AOI__BOXES && set->shape == AOI_SHAPE_BOX)) && space->messages.n == 0;
     if (!g->usable) return;
-    g->look = (struct aoi__look){.space = space, .s = s, .info = info, .one_anchor = true};
+    g->look = (struct aoi__look){.space = space, .s = s, .info = info, .covered = true, .one_anchor = true};
     aoi__look_tiers(&g->look);
     list_large(space, &g->large);
     g->usable = g->look.tiers == NULL || space->large_n == 0;
@@ -140,49 +140,56 @@ static void keep_list(struct aoi__look *k)
     for (uint32_t i = 0; i < n; i++) k->space->mark[s->kept.at[i]] = AOI__SEEN(k->space);
 }
 
-/* Somebody came or went, or its state changed: the rest is done as for everybody. */
-static bool differ(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, bool waits, bool state)
+/* Somebody came or went, or its state changed: the rest is done as for everybody, by the look that glances share. */
+static bool differ(struct aoi__glance *g, struct aoi__player *p, size_t room, bool state)
 {
-    struct aoi__look k;
-    struct aoi__scratch *s = space->scratch;
-    size_t rows = s->updates.n, wanted = s->sifted.wanted;
-    aoi__look_begin(&k, space, p, info, 0);
-    k.left = waits;
-    s->updates.n = rows;
-    s->sifted.wanted = wanted;
-    k.list_kept = !state;
-    if (state) keep_list(&k);
-    aoi__cover_compare(&k);
-    aoi__cover_reconcile(&k);
-    aoi__choose_enters(&k);
-    aoi__emit(&k, room);
+    struct aoi__look *k = &g->look;
+    aoi__lists_clear(k->s);
+    k->p = p;
+    k->max_enter = k->info->final ? 0 : aoi__own_or(p->set.max_enter_per_flush, k->space->set.max_enter_per_flush);
+    k->inline_updates = !p->set.presence_only;
+    k->list_kept = !state;
+    k->chosen_kept = k->chosen_come = 0;
+    k->flags = 0;
+    k->enter_payloads = false;
+    if (k->max_enter > 0) aoi__look_anchor(k);
+    if (state) keep_list(k);
+    aoi__cover_compare(k);
+    aoi__cover_reconcile(k);
+    aoi__choose_enters(k);
+    aoi__emit(k, room);
     p->plain = p->cover.watch != AOI__NONE;
-    return k.left;
+    return k->left;
 }
 
-void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *p, bool near)
+void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *p)
+{
+    const struct aoi__cover *c = &p->cover;
+    if (!space->scratch->glance->usable || c->watch == AOI__NONE) return;
+    const struct aoi__watch *w = &space->watches.at[c->watch];
+    __builtin_prefetch(w);
+    __builtin_prefetch(&w->lo);
+    __builtin_prefetch(c->told);
+    __builtin_prefetch(c->page);
+    if (c->late == NULL) return;
+    __builtin_prefetch(c->late);
+    if (c->unit != AOI__NONE) __builtin_prefetch(&space->hot[c->unit]); /* where distances are measured from */
+}
+
+void aoi__glance_fetch_pages(const struct aoi_space *space, const struct aoi__player *p)
 {
     const struct aoi__cover *c = &p->cover;
     const struct aoi__page *pool = space->scratch->sieve.pool;
     if (!space->scratch->glance->usable || c->watch == AOI__NONE) return;
-    if (!near) {
-        __builtin_prefetch(&space->watches.at[c->watch]);
-        __builtin_prefetch(&space->watches.at[c->watch].lo);
-        __builtin_prefetch(c->told);
-        __builtin_prefetch(c->page);
-        if (c->late != NULL) __builtin_prefetch(c->late);
-        if (c->late != NULL && c->unit != AOI__NONE) __builtin_prefetch(&space->hot[c->unit]); /* where distances are measured from */
-        return;
-    }
-    for (uint32_t i = 0; i < c->n && i < FETCHED; i++) { __builtin_prefetch(&pool[c->page[i]]); }
+    for (const uint32_t *page = c->page, *end = page + (c->n < FETCHED ? c->n : FETCHED); page < end; page++) __builtin_prefetch(&pool[*page]);
 }
 
-bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, bool *left)
+bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, bool *left)
 {
     struct aoi__scratch *s = space->scratch;
     struct aoi__glance *g = s->glance;
     struct aoi__cover *c = &p->cover;
-    if (!g->usable || !p->plain || c->stale || p->full || (c->late != NULL && g->look.tiers == NULL)) return false;
+    if (!g->usable | !p->plain | p->full | c->stale || (c->late != NULL && g->look.tiers == NULL)) return false; /* hardly ever: one branch */
     const struct aoi__watch *w = &space->watches.at[c->watch];
     if (!w->active || !w->coverable) return false;
     s->updates.n = 0;
@@ -203,7 +210,7 @@ bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, co
     if (p->set.presence_only) s->sifted.wanted = 0;
     *left = k->left;
     if (s->sifted.differ_n > 0 || s->sifted.restated != 0 || state)
-        *left = differ(space, p, room, info, *left, state);
+        *left = differ(g, p, room, state);
     else if (aoi__updates_n(s) > 0)
         aoi__deliver(space, p, &s->delta);
     p->served = space->serial;

@@ -11,9 +11,10 @@ bool aoi__is_plain_player(const struct aoi__player *p);
 /* A flush begins to look at players. */
 void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info);
 /* Serves a plain player where the space has no rules either. False: it is not that simple, and nothing was done. *left: work is left for the next flush. */
-bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info, bool *left);
-/* Fetches what a glance will read: first, far ahead, the player's; then, near, the pages' heads. */
-void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *p, bool near);
+bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, bool *left);
+/* Fetches what a glance will read: first, far ahead, the player's; then, nearer, the pages' heads. */
+void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *p);
+void aoi__glance_fetch_pages(const struct aoi_space *space, const struct aoi__player *p);
 void aoi__glance_free(struct aoi__glance *glance);
 
 #endif

@@ -87,6 +87,13 @@ static inline bool aoi__look_turn(const struct aoi__look *k, uint64_t id, uint64
     return k->space->tiering.even ? ((k->info->flush + id) & (period - 1)) == 0 : aoi__is_due(k->info->flush, id, period);
 }
 
+/* Nothing is found yet. */
+static inline void aoi__lists_clear(struct aoi__scratch *s)
+{
+    s->kept.n = s->come.n = 0;
+    s->gone.n = s->perhaps.n = s->restated.n = s->owed.n = s->came.n = s->went.n = 0;
+}
+
 /* The first half of that: the rules in force, and empty lists. */
 void aoi__look_begin(struct aoi__look *k, struct aoi_space *space, struct aoi__player *p, const struct aoi_flush_info *info, float reach);
 

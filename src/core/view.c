@@ -269,9 +269,8 @@ void aoi__look_begin(struct aoi__look *k, struct aoi_space *space, struct aoi__p
     k->max_enter = info->final ? 0 : aoi__own_or(p->set.max_enter_per_flush, set->max_enter_per_flush);
     k->staying = set->min_stay_ms > 0;
     k->reach = reach;
-    s->kept.n = s->come.n = 0;
+    aoi__lists_clear(s);
     s->updates.n = s->sifted.wanted = 0;
-    s->gone.n = s->perhaps.n = s->restated.n = s->owed.n = s->came.n = s->went.n = 0;
     k->covered = p->cover.watch != AOI__NONE;
     k->inline_updates = !p->set.presence_only && !p->full && k->max_view == 0;
     aoi__look_tiers(k);
@@ -294,7 +293,7 @@ static bool serve(struct aoi_space *space, struct aoi__player *p, size_t room, c
 {
     struct aoi__look k;
     bool left;
-    if (aoi__glance(space, p, room, info, &left)) return left;
+    if (aoi__glance(space, p, room, &left)) return left;
     bool fits = aoi__cover_fits(space, p);
     if (!fits || !aoi__cover_same(space, p)) aoi__cover_end(space, p);
     aoi__choose(&k, space, p, info);
@@ -380,6 +379,17 @@ void aoi_flush_begin(struct aoi_space *space, struct aoi_flush_info *info)
 
 #define AHEAD 6 /* players of which what is to be read is fetched beforehand */
 
+/* What is to be read of the players behind this one, each stage some way ahead of the next. */
+static inline void fetch_ahead(const struct aoi_space *space, uint32_t player)
+{
+    const struct aoi__player *p = &space->players.at[player];
+    if (player + 2 * AHEAD >= space->players.n) return;
+    __builtin_prefetch(p + 2 * AHEAD);
+    __builtin_prefetch(&p[2 * AHEAD].seq);
+    aoi__glance_fetch(space, p + AHEAD);
+    aoi__glance_fetch_pages(space, p + AHEAD / 2);
+}
+
 bool aoi_flush_step(struct aoi_space *space, struct aoi_flush_info *info, uint32_t players)
 {
     CHECK(space->flush_phase == AOI__FLUSH_PAUSED);
@@ -390,12 +400,7 @@ bool aoi_flush_step(struct aoi_space *space, struct aoi_flush_info *info, uint32
         if (i < to) {
             if (players-- == 0) break;
             space->flush_at = i + 1;
-            if (i + 2 * AHEAD < space->players.n) {
-                __builtin_prefetch(&space->players.at[i + 2 * AHEAD]);
-                __builtin_prefetch(&space->players.at[i + 2 * AHEAD].seq);
-            }
-            if (i + AHEAD < space->players.n) aoi__glance_fetch(space, &space->players.at[i + AHEAD], false);
-            if (i + AHEAD / 2 < space->players.n) aoi__glance_fetch(space, &space->players.at[i + AHEAD / 2], true);
+            fetch_ahead(space, i);
             look_at(space, i, info);
         } else if (space->flush_lap) {
             more = false;
