@@ -569,13 +569,13 @@ WIDE static void wide_box_kernel(const struct aoi__sieve *s, uint64_t *inside)
     }
 }
 
+/* Also of pages of which nothing is wanted: they could not be guessed well. */
 WIDE INLINE void wide_places_of(const struct aoi__sieve *s, const uint64_t *want, struct cursor to, bool flat, bool extra)
 {
     const struct aoi__page *pool = s->pool;
     const uint32_t *number = s->page;
     for (const uint64_t *end = want + s->n; want < end; want++, number++) {
         const struct aoi__page *page = &pool[*number];
-        if (*want == 0) continue;
         const struct columns c = columns_of(page, flat);
         if (page->n > HALF)
             put_wide(&c, *want, &to, flat, extra, true);
