@@ -242,64 +242,69 @@ static struct aoi__home own_home(const struct aoi__blocks *dir, const struct aoi
     return w->slot == AOI__NONE ? (struct aoi__home){.page = AOI__NOWHERE} : aoi__home_of(dir, w->slot);
 }
 
-static void list_restated(struct cover_look *l)
+static void list_restated(struct aoi__look *k)
 {
-    const uint64_t *inside = l->k->s->sifted.inside;
-    for (uint32_t i = 0; i < l->c->n; i++) {
-        const struct aoi__page *page = &l->dir->page.at[l->c->page[i]];
-        list_places(l->k->space, page, page->state & inside[i] & l->c->told[i], &l->k->s->restated);
+    const struct aoi__cover *c = &k->p->cover;
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct aoi__page *page = &k->s->sieve.pool[c->page[i]];
+        list_places(k->space, page, page->state & k->s->sifted.inside[i] & c->told[i], &k->s->restated);
     }
 }
 
-/* Room for so many more. */
-static uint32_t *room_in(aoi__slots *list, size_t n)
+/* Room for so many more in each list of a cover that comes and goes. */
+static void reserve_flux(struct aoi__scratch *s, size_t most)
 {
-    array_reserve(list, list->n + n);
-    return list->at + list->n;
+    aoi__slots *const list[] = {&s->gone, &s->went, &s->come, &s->came};
+    s->flux_cap = UINT32_MAX;
+    for (uint32_t i = 0; i < 4; i++) {
+        array_reserve(list[i], list[i]->n + most);
+        if (list[i]->cap < s->flux_cap) s->flux_cap = list[i]->cap;
+    }
 }
 
-/* Of all pages that were noted: who comes and goes; and what is told still. All places in one loop, whose end is all that may be guessed wrong. */
-static void compare(struct cover_look *l)
+/* Of all pages that differ: who comes and goes; and what is told now. All places in one loop, whose end is all that may be guessed wrong. */
+static void compare(struct aoi__look *k, const struct aoi__sifted *sifted)
 {
-    const struct aoi_space *space = l->k->space;
-    struct aoi__scratch *s = l->k->s;
-    struct aoi__cover *c = l->c;
-    const uint64_t *inside = s->sifted.inside;
-    const struct aoi__differ *d = s->sifted.differ, *end = d + s->sifted.differ_n;
-    size_t most = (size_t)s->sifted.differ_n * AOI__PAGE;
-    aoi__slots *const list[4] = {&s->gone, &s->went, &s->come, &s->came};
-    uint32_t *to[4];
-    for (int i = 0; i < 4; i++) to[i] = room_in(list[i], most);
-    const struct aoi__page *pool = l->dir->page.at;
+    struct aoi__scratch *s = k->s;
+    struct aoi__cover *c = &k->p->cover;
+    const uint64_t *inside = sifted->inside;
+    const struct aoi__differ *d = sifted->differ, *end = d + sifted->differ_n;
+    size_t most = (size_t)sifted->differ_n * AOI__PAGE, before = s->come.n + s->went.n; /* the other lists are empty */
+    if (before + most > s->flux_cap) reserve_flux(s, most);
+    uint32_t *to[4] = {s->gone.at, s->went.at + s->went.n, s->come.at + s->come.n, s->came.at};
+    const struct aoi__page *pool = s->sieve.pool;
+    const struct aoi__hot *hot = k->space->hot;
+    const struct aoi__cold *cold = k->space->cold;
+    const uint32_t dims = k->space->dims, *number = c->page;
     const uint64_t *late = c->late != NULL ? c->late : inside; /* with no late masks: whatever, for it is not looked at */
     const uint32_t late_flag = c->late != NULL ? AOI__LATE : 0;
     for (uint64_t m = d->places; d < end;) {
-        const struct aoi__page *page = &pool[c->page[d->page]];
-        uint32_t place = (uint32_t)__builtin_ctzll(m), slot = aoi__page_slots(page, l->dir->dims)[place];
-        uint64_t comes = -(inside[d->page] >> place & 1), arrived = page->arrived;
-        uint64_t elsewhere = (((arrived ^ ~page->used) & comes) ^ ~page->used) >> place & 1;
+        const struct aoi__page *page = &pool[number[d->page]];
+        uint32_t place = (uint32_t)__builtin_ctzll(m), slot = aoi__page_slots(page, dims)[place];
+        uint64_t comes = -(inside[d->page] >> place & 1), elsewhere = (((page->arrived ^ ~page->used) & comes) ^ ~page->used) >> place & 1;
         *to[(comes & 2) + elsewhere]++ = slot | (late_flag & -(uint32_t)(late[d->page] >> place & 1));
-        __builtin_prefetch(&space->hot[slot]);
-        __builtin_prefetch(&space->cold[slot]);
+        __builtin_prefetch(&hot[slot]);
+        __builtin_prefetch(&cold[slot]);
         m &= m - 1;
         d += m == 0;
         m |= d->places & -(uint64_t)(m == 0);
     }
-    for (int i = 0; i < 4; i++) {
-        uint32_t n = (uint32_t)(to[i] - list[i]->at) - list[i]->n;
-        list[i]->n += n;
-        c->told_n += i >= 2 ? n : -n;
-    }
+    c->told_n -= (uint32_t)(to[0] - s->gone.at) + (uint32_t)(to[1] - s->went.at) - s->went.n;
+    c->told_n += (uint32_t)(to[2] - s->come.at) + (uint32_t)(to[3] - s->came.at) - s->come.n;
+    s->gone.n = (uint32_t)(to[0] - s->gone.at);
+    s->went.n = (uint32_t)(to[1] - s->went.at);
+    s->come.n = (uint32_t)(to[2] - s->come.at);
+    s->came.n = (uint32_t)(to[3] - s->came.at);
     memcpy(c->told, inside, c->n * sizeof *c->told); /* those that are not told after all are taken out again: aoi__cover_drop() */
     for (uint32_t i = 0; c->late != NULL && i < c->n; i++) c->late[i] &= inside[i];
 }
 
 void aoi__cover_compare(struct aoi__look *k)
 {
-    struct cover_look l = {.k = k, .c = &k->p->cover, .dir = k->s->dir};
+    const struct aoi__sifted *sifted = &k->s->sifted;
     k->listed = k->s->come.n;
-    if (k->s->sifted.restated != 0) list_restated(&l);
-    if (k->s->sifted.differ_n > 0) compare(&l);
+    if (sifted->restated != 0) list_restated(k);
+    if (sifted->differ_n > 0) compare(k, sifted);
 }
 
 /* Those of the places that a player who was told of them keeps within its margin, where that is not the box. */

@@ -16,6 +16,7 @@ struct aoi__scratch {
     /* of a cover: told and no longer seen; come into the margin; kept with another state; of those, who had no room */
     aoi__slots gone, perhaps, restated, owed;
     aoi__slots came, went;     /* likewise come and gone, but to or from its place: until it is known who merely has another one */
+    uint32_t flux_cap;         /* there is room for so many in each of gone, went, come and came */
     struct aoi__sifted sifted; /* of a cover: rows are made of want when it is known where they are to stand */
     uint64_t *other, *part;    /* masks likewise */
     uint32_t pages_cap;        /* there is room for the masks of so many pages */
