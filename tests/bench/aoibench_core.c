@@ -49,6 +49,7 @@ struct crowd_plan bench_plan(const struct options *o, uint32_t players)
                                .teleport = w->teleport,
                                .mix = w->mix,
                                .index = o->index,
+                               .shape = o->shape,
                                .cell_size = o->cell_size,
                                .seed = o->seed,
                                .presence_only = o->presence};
@@ -220,6 +221,7 @@ static void report(const struct result *r)
         {"ns_per_move", 2, ratio(r->move_s * 1e9, (double)r->moves), r->moves > 0},
         {"ns_per_pair", 3, ratio(r->flush_s * 1e9, (double)r->pairs), r->flush_s > 0},
         {"ns_per_pair_with_moves", 3, ratio((r->flush_s + r->move_s) * 1e9, (double)r->pairs), r->flush_s > 0},
+        {"million_moves_per_s", 2, ratio((double)r->moves / 1e6, r->flush_s + r->move_s), r->moves > 0},
         {"ns_per_flush", 0, r->flush_median_s > 0 ? r->flush_median_s * 1e9 : ratio(r->flush_s * 1e9, r->flushes), r->flush_s > 0},
         {"told_per_player_max", 0, r->told_most, r->told_most > 0},
         {"base_ns_per_flush", 0, r->base_flush_median_s * 1e9, r->flush_ratio > 0},
@@ -257,11 +259,12 @@ static void report(const struct result *r)
 static void usage(FILE *to)
 {
     fprintf(to,
-            "usage: aoibench core --workload NAME [--index grid|crosslist] [--flushes N] [--warm-up N] [--cell-size N] [--seed N] [--presence] "
+            "usage: aoibench core --workload NAME [--index grid|crosslist] [--shape box|sphere|cells] [--flushes N] [--warm-up N] [--cell-size N] "
+            "[--seed N] [--presence] "
             "[--yardstick "
             "brute|cells] [--json]\n"
-            "Runs the core alone. All entities watch and move, unless said otherwise. --presence: players that want no updates. --yardstick: W1 "
-            "to W6 beside another way to the same. Exit status 1: "
+            "Runs the core alone. All entities watch and move, unless said otherwise. --shape cells: who is at most one cell away. --presence: "
+            "players that want no updates. --yardstick: W1 to W6 beside another way to the same. Exit status 1: "
             "what players were told differs from brute force.\n"
             "Without options: the grid, cells of %g, %d rounds to warm up, so many flushes as stand behind the workload.\n",
             CELL_SIZE, WARM_UP);
@@ -294,9 +297,18 @@ static const struct workload *find_workload(const char *name)
     return NULL;
 }
 
+static enum aoi_shape find_shape(const char *name)
+{
+    static const char *const shape[] = {[AOI_SHAPE_BOX] = "box", [AOI_SHAPE_SPHERE] = "sphere", [AOI_SHAPE_CELLS] = "cells"};
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+        if (shape[i] != NULL && strcmp(name, shape[i]) == 0) return (enum aoi_shape)i;
+    bad("no such shape", name);
+    return AOI_SHAPE_BOX;
+}
+
 static struct options parse(int argc, char **argv)
 {
-    struct options o = {.index = AOI_INDEX_GRID, .cell_size = CELL_SIZE, .warm_up = WARM_UP};
+    struct options o = {.index = AOI_INDEX_GRID, .shape = AOI_SHAPE_BOX, .cell_size = CELL_SIZE, .warm_up = WARM_UP};
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(name, "--help") == 0) {
@@ -317,6 +329,8 @@ static struct options parse(int argc, char **argv)
         } else if (strcmp(name, "--index") == 0 && value != NULL) {
             if (strcmp(value, "grid") != 0 && strcmp(value, "crosslist") != 0) bad("no such index", value);
             o.index = strcmp(value, "grid") == 0 ? AOI_INDEX_GRID : AOI_INDEX_CROSSLIST;
+        } else if (strcmp(name, "--shape") == 0 && value != NULL) {
+            o.shape = find_shape(value);
         } else if (strcmp(name, "--yardstick") == 0 && value != NULL) {
             if (strcmp(value, "brute") != 0 && strcmp(value, "cells") != 0) bad("no such yardstick", value);
             o.yardstick = strcmp(value, "brute") == 0 ? &yardstick_brute : &yardstick_cells;
@@ -333,6 +347,7 @@ static struct options parse(int argc, char **argv)
         }
     }
     if (o.workload == NULL) bad("missing", "--workload");
+    if (o.shape != AOI_SHAPE_BOX && o.yardstick != NULL) bad("--yardstick", "compares boxes");
     if (o.cell_size < AOI_CELL_SIZE_MIN) bad("--cell-size", "at least 1/64");
     if (o.flushes == 0) o.flushes = o.workload->flushes;
     if (o.seed == 0) o.seed = USUAL_SEED;

@@ -21,6 +21,7 @@ struct workload {
 struct options {
     const struct workload *workload;
     enum aoi_index index;
+    enum aoi_shape shape;
     uint32_t flushes; /* 0: the workload's */
     uint32_t warm_up; /* rounds before those that are measured */
     double cell_size;

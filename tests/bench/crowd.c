@@ -138,7 +138,7 @@ void crowd_init(struct crowd *c, const struct crowd_plan *plan)
     struct aoi_limits limits = crowd_limits();
     struct aoi_sink sink = {.ctx = c, .columns = columns, .deliver = deliver};
     c->world = aoi_world_new(&limits, &sink);
-    struct aoi_settings set = {.dimensions = 2, .shape = AOI_SHAPE_BOX, .index = plan->index, .cell_size = plan->cell_size};
+    struct aoi_settings set = {.dimensions = 2, .shape = plan->shape, .index = plan->index, .cell_size = plan->cell_size};
     const char *why;
     set.max_view = plan->max_view;
     if (plan->tiers != NULL) CHECK(aoi_tiers_parse(plan->tiers, &set.tiers, &why) == AOI_OK);
@@ -251,11 +251,21 @@ uint32_t crowd_largest_view(struct crowd *c)
 
 /* ------------------------------------------------------------------------------------------------------------- checks */
 
+/* The next cell at most, on that axis. */
+static bool near_cells(const struct crowd *c, float a, float b)
+{
+    return fabs(floor((double)a / c->plan.cell_size) - floor((double)b / c->plan.cell_size)) <= 1;
+}
+
 static bool sees(const struct crowd *c, uint32_t unit_index, uint32_t e)
 {
     float x = c->x[unit_index], y = c->y[unit_index], r = c->r[unit_index], appeal = appeal_of(c, e);
     float left = x - r, right = x + r, low = y - r, high = y + r;
-    return e != unit_index && left <= c->x[e] + appeal && c->x[e] - appeal <= right && low <= c->y[e] + appeal && c->y[e] - appeal <= high;
+    double dx = (double)c->x[e] - (double)x, dy = (double)c->y[e] - (double)y;
+    if (e == unit_index) return false;
+    if (c->plan.shape == AOI_SHAPE_CELLS) return near_cells(c, x, c->x[e]) && near_cells(c, y, c->y[e]);
+    if (c->plan.shape == AOI_SHAPE_SPHERE) return dx * dx + dy * dy <= (double)r * (double)r;
+    return left <= c->x[e] + appeal && c->x[e] - appeal <= right && low <= c->y[e] + appeal && c->y[e] - appeal <= high;
 }
 
 void crowd_check_views(struct crowd *c, uint32_t sample)

@@ -24,6 +24,7 @@ struct crowd_plan {
     double appeal;
     bool presence_only;
     enum aoi_index index;
+    enum aoi_shape shape; /* of what a unit sees; castles are for boxes alone */
     double cell_size;
     uint64_t seed; /* not 0 */
 };
