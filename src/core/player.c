@@ -61,7 +61,7 @@ void aoi__watches_follow(struct aoi_space *space, const uint32_t *slot, uint32_t
 {
     const struct aoi__own *own = space->own;
     const uint32_t placed = next_told(space), dims = space->dims;
-    const bool box = space->set.shape == AOI_SHAPE_BOX;
+    const bool box = space->set.shape == AOI_SHAPE_BOX, cells = space->set.shape == AOI_SHAPE_CELLS;
     uint32_t far[FAR], far_n = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t watch = own[slot[i]].watch;
@@ -79,12 +79,13 @@ void aoi__watches_follow(struct aoi_space *space, const uint32_t *slot, uint32_t
             far_n %= FAR;
             continue;
         }
+        aoi__watch_dirty(space, watch);
+        if (cells) continue; /* its boxes are what they were */
         if (box)
             aoi__unit_boxes(w, dims, pos, own[slot[i]].radius);
         else
             aoi__watch_area(space, w);
         w->placed = placed;
-        aoi__watch_dirty(space, watch);
     }
     place_far(space, far, far_n);
 }
