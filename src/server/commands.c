@@ -29,6 +29,7 @@ struct batch {
     const struct codec_command *commands;
     struct arena arena; /* while it is open: what they, and the errors, stand in */
     error_list errors;
+    uint64_t held, weight; /* what it was counted with when it was opened: texts of errors may be added to the arena since */
 };
 
 #define COLUMN_PIECE 2048 /* ids between two looks at the clock */
@@ -464,8 +465,10 @@ bool dispatch_batch(struct dispatch *dispatch, struct session *session, const st
     *open = batch;
     arena_init(&open->arena, dispatch->arena.cap);
     swap_memory(open);
-    budget_count(dispatch->budget, &dispatch->open_bytes, dispatch->open_bytes + arena_held(&open->arena));
-    dispatch->heavy_bytes += dispatch_weight(open->arena.used);
+    open->held = arena_held(&open->arena);
+    open->weight = dispatch_weight(open->arena.used);
+    budget_count(dispatch->budget, &dispatch->open_bytes, dispatch->open_bytes + open->held);
+    dispatch->heavy_bytes += open->weight;
     *array_add(&dispatch->open) = open;
     session->batch = open;
     return false;
@@ -489,8 +492,8 @@ bool dispatch_go_on(struct dispatch *dispatch, struct batch *batch)
         if (dispatch->open.at[i] == batch) array_swap_remove(&dispatch->open, i);
     if (batch->space != NULL) flusher_release(batch->space);
     dispatch->flusher->ended++; /* who waits for the space looks again */
-    budget_count(dispatch->budget, &dispatch->open_bytes, dispatch->open_bytes - arena_held(&batch->arena));
-    dispatch->heavy_bytes -= dispatch_weight(batch->arena.used);
+    budget_count(dispatch->budget, &dispatch->open_bytes, dispatch->open_bytes - batch->held);
+    dispatch->heavy_bytes -= batch->weight;
     arena_clear(&batch->arena);
     array_clear(&batch->errors);
     free(batch);

@@ -322,6 +322,29 @@ static void what_keeps_much_memory_waits_neither_for_little_ones_nor_behind_thos
     bring(rig, b, &third);
 }
 
+/* Of many sizes, so that some become heavy only by what their refusals say. */
+static void what_a_batch_counted_for_is_taken_back_however_much_its_refusals_said(void **state)
+{
+    struct rig *rig = *state;
+    struct session *a, *b;
+    enum { MOST = 2000 };
+    static struct codec_command commands[MOST];
+    start(rig, &a, &b);
+    for (uint64_t i = 0; i < MOST; i++)
+        commands[i] = (struct codec_command){.kind = CODEC_ADD_ENTITY,
+                                             .u.add_entity = {.mode = AOI_ADD_NEW, .entity = {.id = 100 + i, .radius = -1}}};
+    for (uint64_t n = 100; n <= MOST; n += 100) {
+        const struct codec_client_frame frame = {.seq = n, .kind = CODEC_BATCH, .u.batch = {.space = 1, .command_n = n, .commands = commands}};
+        hurry(rig);
+        assert_true(rig_try_frame(rig, a, &frame) == DISPATCH_AGAIN);
+        bring(rig, a, &frame);
+        const struct codec_server_frame *ack = rig_take(rig, a);
+        assert_int_equal(ack->u.ack.errors_total, n);
+        assert_int_equal(rig->dispatch.heavy_bytes, 0);
+        assert_int_equal(rig->dispatch.open_bytes, 0);
+    }
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
 
 int main(void)
@@ -338,6 +361,7 @@ int main(void)
         TEST(the_space_may_end_in_the_middle),
         TEST(what_would_keep_much_memory_waits_for_another_that_does),
         TEST(what_keeps_much_memory_waits_neither_for_little_ones_nor_behind_those_who_came_later),
+        TEST(what_a_batch_counted_for_is_taken_back_however_much_its_refusals_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
