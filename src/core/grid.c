@@ -733,7 +733,7 @@ static void validate_watch(const struct aoi_space *space, uint32_t watch)
     CHECK(known == w->active);
     if (!known) return;
     const struct area *area = &g->areas.at[watch];
-    int32_t lo[3], hi[3];
+    int32_t lo[3] = {0}, hi[3] = {0};
     cell_at(g, w->lo, lo);
     cell_at(g, w->hi, hi);
     uint8_t inner[2][3];
