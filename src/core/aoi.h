@@ -322,7 +322,7 @@ struct aoi_flush_info {
 
 /* Compares the truth with every view and emits deltas. Allocates nothing once the buffers have grown. */
 void aoi_flush(struct aoi_space *space, struct aoi_flush_info *info);
-/* The same in slices: begin, step until it returns false, end; the caller keeps info. While a flush is open no command may change the space. A step
+/* The same in slices: begin, step until it returns false, end; the caller keeps info where it is. While a flush is open no command may change the space. A step
  * serves so many players at most, and returns whether there are more. */
 void aoi_flush_begin(struct aoi_space *space, struct aoi_flush_info *info);
 bool aoi_flush_step(struct aoi_space *space, struct aoi_flush_info *info, uint32_t players);
