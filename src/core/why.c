@@ -47,7 +47,8 @@ static void explain_reach(const struct aoi__look *k, uint32_t slot, struct aoi_w
     const struct aoi_space *space = k->space;
     const struct aoi__player *p = k->p;
     const float *pos = space->hot[slot].pos;
-    int best = 0; /* 4: base, 3: keep, 2: merely the nearest unit, 1: the viewport, where there is no unit */
+    int best = 0;               /* 4: base, 3: keep, 2: merely the nearest unit, 1: the viewport, where there is no unit */
+    double nearest2 = INFINITY; /* squared: roots may be the same where these are not */
     *base = *keep = false;
     for (uint32_t i = 0; i <= p->units.n; i++) {
         uint32_t watch = i < p->units.n ? p->units.at[i].watch : p->viewport;
@@ -59,12 +60,12 @@ static void explain_reach(const struct aoi__look *k, uint32_t slot, struct aoi_w
         bool in = other && aoi__sight_base(&sight, pos, why->appeal), stays = other && aoi__sight_keep(&sight, pos, why->appeal);
         int grade = in ? 4 : stays ? 3 : w->slot != AOI__NONE ? 2 : 1;
         double distance2 = w->slot == AOI__NONE ? aoi__viewport_distance2(space, w, pos) : aoi__distance2(pos, space->hot[w->slot].pos, space->dims);
-        double distance = sqrt(distance2);
         *base |= in;
         *keep |= stays;
-        if (grade < best || (grade == best && distance >= why->distance)) continue;
+        if (grade < best || (grade == best && distance2 >= nearest2)) continue;
         best = grade;
-        why->distance = distance;
+        nearest2 = distance2;
+        why->distance = sqrt(distance2);
         explain_eye(space, w, pos, why);
     }
 }

@@ -777,6 +777,7 @@ static void a_grid_and_a_crosslist_tell_the_same_deltas_in_lockstep(void **state
         struct run *grid = mem_zalloc(sizeof *grid), *cross = mem_zalloc(sizeof *cross);
         run_init(grid, seed, kind, true);
         run_init(cross, seed, kind + 1, true);
+        grid->seed = cross->seed = the_seed(); /* by which it is replayed */
         run_to_end(grid, (unsigned)commands_n);
         run_to_end(cross, (unsigned)commands_n);
         assert_int_equal(grid->set.index, AOI_INDEX_GRID);
