@@ -153,6 +153,7 @@ static void emit_updates(struct aoi__look *k)
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
     bool flat = space->dims == 2 && !space->set.extra, even = k->tiers != NULL && k->one_anchor && space->tiering.even;
+    aoi__rows_reserve(&s->updates, s->updates.n + s->kept.n + 1); /* behind those of who changed their cells; and one that is not kept */
     if (even && !k->p->set.presence_only) {
         if (flat)
             tiered_rows(k, true);

@@ -479,6 +479,23 @@ CASE(a_player_without_unit_and_viewport_is_in_the_last_tier)
     assert_string_equal(rig_tells(r, P), "");
 }
 
+CASE(with_tiers_there_is_room_for_the_rows_of_many_that_changed_their_cells_and_of_many_that_have_appeal)
+{
+    enum { UNIT = 1, PLAIN = 300, LARGE = 400 };
+    rig_tiers(r, "1000:1 *:2");
+    rig_add(r, UNIT, 0, 0, 500);
+    for (uint64_t i = 0; i < PLAIN + LARGE; i++) {
+        rig_add(r, 2 + i, (float)(i % 20), (float)(i / 20), 0);
+        if (i >= PLAIN) rig_appeal(r, 2 + i, 10);
+    }
+    rig_subscribe(r, 1, UNIT);
+    rig_flush(r);
+    rig_flush(r);
+    for (uint64_t i = 0; i < PLAIN + LARGE; i++) rig_move(r, 2 + i, (float)(i % 20) + 64, (float)(i / 20));
+    rig_flush(r);
+    assert_int_equal(rig_told(r, 1)->updates, PLAIN + LARGE);
+}
+
 CASE(tiers_are_written_as_text_and_read_back)
 {
     static const char *const good[][2] = {
@@ -750,6 +767,7 @@ int main(void)
         cmocka_unit_test(far_ones_are_updated_less_often_and_the_last_place_is_always_told),
         cmocka_unit_test(tiers_delay_neither_enters_nor_leaves_nor_changes_of_state),
         cmocka_unit_test(a_player_without_unit_and_viewport_is_in_the_last_tier),
+        cmocka_unit_test(with_tiers_there_is_room_for_the_rows_of_many_that_changed_their_cells_and_of_many_that_have_appeal),
         cmocka_unit_test(tiers_are_written_as_text_and_read_back),
         cmocka_unit_test(a_castle_is_seen_from_afar_by_units_and_viewports_and_a_dot_beside_it_is_not),
         cmocka_unit_test(a_castle_moves_changes_and_ends_like_anything_else),
