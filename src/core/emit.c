@@ -439,7 +439,7 @@ static void point_at_rows(const struct aoi_space *space, struct aoi_updates *u)
 static bool place(struct aoi_space *space, const struct aoi_sink *sink, const struct aoi_delta *d)
 {
     struct aoi__scratch *s = space->scratch;
-    struct aoi_places to;
+    struct aoi_places to = {0};
     if (sink->columns == NULL || !sink->columns(sink->ctx, d, &to)) return false;
     size_t direct = 0;
     if (space->kernels->place != NULL && (direct = s->sifted.wanted) > 0)

@@ -587,11 +587,13 @@ WIDE INLINE void wide_places_of(const struct aoi__sieve *s, const uint64_t *want
 /* From the n-th row on. */
 WIDE INLINE void put_places(const struct aoi__sieve *s, const uint64_t *want, const struct aoi_places *to, size_t n)
 {
-    const struct cursor at = {(float *)to->x + n, (float *)to->y + n, (float *)to->z + n, (float *)to->extra + n, (uint64_t *)to->id + n};
-    if (s->dims == 2 && !s->extra)
+    struct cursor at = {to->x, to->y, to->z, to->extra, to->id};
+    bool flat = s->dims == 2;
+    advance(&at, (uint32_t)n, flat, s->extra);
+    if (flat && !s->extra)
         wide_places_of(s, want, at, true, false);
     else
-        wide_places_of(s, want, at, s->dims == 2, s->extra);
+        wide_places_of(s, want, at, flat, s->extra);
 }
 
 WIDE static void wide_place(const struct aoi__sieve *s, const uint64_t *want, const struct aoi_places *to)
