@@ -51,13 +51,6 @@ ALWAYS void sift_end(const struct sifting *g, struct aoi__sifted *out)
     out->all = g->all;
 }
 
-/* A copy, so that stores to masks do not make the compiler reload it. Not of the box and the center: they have just been stored piece by piece, and to load them in one would have to
- * wait until all pieces have gone to the cache. */
-ALWAYS struct aoi__sieve local_of(const struct aoi__sieve *s)
-{
-    return (struct aoi__sieve){.pool = s->pool, .page = s->page, .n = s->n};
-}
-
 ALWAYS bool take_due(const struct aoi__sieve *s, const uint64_t *told, uint64_t *late, struct aoi__sifted *io)
 {
     uint64_t left = 0, *want = io->want;
