@@ -404,16 +404,28 @@ static void fill_delta(const struct aoi__look *k, struct aoi_delta *d)
     d->message_len = s->message_len.at;
 }
 
+#define FEW_ROWS 12
+
+/* A column of n rows, behind so many others; of few, which are usual, one by one. */
+static inline void copy_column(void *to, size_t behind, const void *from, size_t n, size_t bytes)
+{
+    uint8_t *at = (uint8_t *)to + behind * bytes;
+    if (n > FEW_ROWS) {
+        memcpy(at, from, n * bytes);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) memcpy(at + i * bytes, (const uint8_t *)from + i * bytes, bytes);
+}
+
 /* The columns of the rows that there are, behind so many others. */
 static void copy_rows(const struct aoi_space *space, const struct aoi_places *to, size_t behind)
 {
     const struct aoi_rows *rows = &space->scratch->updates;
-    size_t n = rows->n;
-    memcpy((uint64_t *)to->id + behind, rows->id, n * sizeof *rows->id);
-    memcpy((float *)to->x + behind, rows->x, n * sizeof *rows->x);
-    memcpy((float *)to->y + behind, rows->y, n * sizeof *rows->y);
-    if (space->dims == 3) memcpy((float *)to->z + behind, rows->z, n * sizeof *rows->z);
-    if (space->set.extra) memcpy((uint32_t *)to->extra + behind, rows->extra, n * sizeof *rows->extra);
+    copy_column(to->id, behind, rows->id, rows->n, sizeof *rows->id);
+    copy_column(to->x, behind, rows->x, rows->n, sizeof *rows->x);
+    copy_column(to->y, behind, rows->y, rows->n, sizeof *rows->y);
+    if (space->dims == 3) copy_column(to->z, behind, rows->z, rows->n, sizeof *rows->z);
+    if (space->set.extra) copy_column(to->extra, behind, rows->extra, rows->n, sizeof *rows->extra);
 }
 
 /* The rows that are wanted, behind those that there are. */

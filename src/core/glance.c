@@ -124,7 +124,8 @@ static bool glance_large(struct aoi_space *space, struct aoi__player *p, const s
     *state = (p->large_told & l->state) != 0;
     if (p->set.presence_only) return true;
     aoi__rows_reserve(rows, space->large_n);
-    for (uint64_t m = p->large_told & l->moved; m != 0; m &= m - 1) aoi__row_set(rows, rows->n++, &space->hot[l->slot[__builtin_ctzll(m)]], false);
+    bool flat = space->dims == 2 && !space->set.extra;
+    for (uint64_t m = p->large_told & l->moved; m != 0; m &= m - 1) aoi__row_set(rows, rows->n++, &space->hot[l->slot[__builtin_ctzll(m)]], flat);
     return true;
 }
 
