@@ -94,9 +94,11 @@ static void cells_area(const struct aoi_space *space, struct aoi__watch *w, uint
     w->base_hi[a] = nextafterf(first_of_cell(cell + range + 1, size), -INFINITY);
     w->lo[a] = w->base_lo[a];
     w->hi[a] = w->base_hi[a];
-    w->stay_lo[a] = margin == 0 ? first_of_cell(cell, size) : INFINITY; /* in its cell it sees the same cells, wherever it stands */
-    w->stay_hi[a] = nextafterf(first_of_cell(cell + 1, size), -INFINITY);
-    if (margin == 0) return;
+    if (margin == 0) { /* in its cell it sees the same cells, wherever it stands */
+        w->stay_lo[a] = first_of_cell(cell, size);
+        w->stay_hi[a] = nextafterf(first_of_cell(cell + 1, size), -INFINITY);
+        return;
+    }
     /* what is further than so many cells and the margins of both is out; two cells of slack cover the rounding of the quotients */
     float lo, hi;
     aoi__widen(p - (range + 2) * size - 2 * margin, p + (range + 2) * size + 2 * margin, (fabs(p) + margin) * 0x1p-48, &lo, &hi);

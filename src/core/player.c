@@ -36,7 +36,7 @@ void aoi__watch_place(struct aoi_space *space, uint32_t watch)
     struct aoi__watch *w = &space->watches.at[watch];
     aoi__watch_dirty(space, watch);
     w->placed = next_told(space);
-    w->stay_lo[0] = INFINITY; /* nowhere, unless the index says more */
+    w->stay_lo[0] = INFINITY; /* nowhere, unless its area or the index says more */
     if (w->slot != AOI__NONE && space->own[w->slot].radius == 0) {
         if (w->active) space->ops->watch_clear(space, watch);
         w->active = false;
