@@ -672,13 +672,8 @@ WIDE static void wide_sift(const struct aoi__sieve *s, uint32_t n, const uint64_
         wide_sift_pages(s, n, told, r, out, false, true);
 }
 
-WIDE static bool wide_wait(const struct aoi__sieve *s, const uint64_t *told, uint64_t *late, struct aoi__sifted *io)
-{
-    return take_due(s, told, late, io);
-}
-
 static const struct aoi__kernels avx512 = {
-    .box = wide_box_kernel, .sift = wide_sift, .wait = wide_wait, .sphere = avx2_sphere, .touch = avx2_touch, .rows = wide_rows, .place = wide_place};
+    .box = wide_box_kernel, .sift = wide_sift, .wait = avx2_wait, .sphere = avx2_sphere, .touch = avx2_touch, .rows = wide_rows, .place = wide_place};
 
 static bool has_avx2(void)
 {
