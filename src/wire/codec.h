@@ -361,8 +361,8 @@ struct codec_group {
     uint64_t space, flush, tag, time_us;
 };
 void codec_group_add(struct codec_group *group, const struct aoi_delta *delta, size_t max_frame_bytes, struct buf *out);
-/* The same, but the columns of its updates are yet to be written, there where *to says: before anything else is done with the buffer. false: it is too long for company, and
- * nothing was done. */
+/* The same, but the columns of its updates are yet to be written, there where *to says (to NULL: they are copied): before anything else is done with the buffer. false: it is too long for
+ * company, and nothing was done. */
 bool codec_group_place(struct codec_group *group, const struct aoi_delta *delta, size_t max_frame_bytes, struct buf *out, struct aoi_places *to);
 void codec_group_end(struct codec_group *group, struct buf *out); /* fine if there is none */
 

@@ -449,8 +449,7 @@ void codec_group_end(struct codec_group *group, struct buf *out)
     group->len = 0;
 }
 
-/* False: it is too long for that, and nothing was done. */
-static bool join(struct codec_group *group, const struct aoi_delta *d, size_t max_frame_bytes, struct buf *out, struct aoi_places *open)
+bool codec_group_place(struct codec_group *group, const struct aoi_delta *d, size_t max_frame_bytes, struct buf *out, struct aoi_places *open)
 {
     size_t most = max_frame_bytes < GROUP_BYTES_MAX ? max_frame_bytes : GROUP_BYTES_MAX;
     struct slice slice;
@@ -470,14 +469,9 @@ static bool join(struct codec_group *group, const struct aoi_delta *d, size_t ma
 
 void codec_group_add(struct codec_group *group, const struct aoi_delta *d, size_t max_frame_bytes, struct buf *out)
 {
-    if (join(group, d, max_frame_bytes, out, NULL)) return;
+    if (codec_group_place(group, d, max_frame_bytes, out, NULL)) return;
     codec_group_end(group, out);
     codec_encode_delta(d, max_frame_bytes, out);
-}
-
-bool codec_group_place(struct codec_group *group, const struct aoi_delta *d, size_t max_frame_bytes, struct buf *out, struct aoi_places *to)
-{
-    return join(group, d, max_frame_bytes, out, to);
 }
 
 size_t codec__deltas_out(const struct codec_server_frame *frame, struct buf *out)
