@@ -32,8 +32,7 @@ static size_t room(void *ctx, aoi_owner owner)
     CHECK(deliver->placed.session == NULL);
     if (session == NULL) return 0;
     size_t room = deliver_owes(session) ? 0 : outbox_room(&session->out);
-    if (room > 1 && deliver->budget != NULL && deliver->budget->limit_bytes > 0 && budget_full(deliver->budget))
-        room = outbox_bytes(&session->out) < BUDGET_UNSENT_BYTES;
+    if (room > 1 && budget_full(deliver->budget)) room = outbox_bytes(&session->out) < BUDGET_UNSENT_BYTES;
     *(room > 0 ? &session->served : &session->skipped) += 1;
     return room;
 }
@@ -41,7 +40,7 @@ static size_t room(void *ctx, aoi_owner owner)
 /* What was put into the outbox, before which there were so many bytes, is complete. */
 static void appended(const struct deliver *deliver, struct session *session, uint64_t before)
 {
-    if (!session->touched) session_touch(deliver->sessions, session);
+    session_touch(deliver->sessions, session);
     if (!outbox_appended(&session->out, before)) session_close(deliver->sessions, session, CLOSE_OUT_HARD);
 }
 
