@@ -119,7 +119,7 @@ static void restock(struct aoi__look *k)
 {
     struct aoi_space *space = k->space;
     struct aoi__cover *c = &k->p->cover;
-    struct aoi__blocks *dir = space->ops->pages(space);
+    struct aoi__blocks *dir = k->s->dir;
     struct aoi__scratch *s = k->s;
     aoi__slots *pages = &s->found;
     pages->n = 0;
@@ -227,15 +227,6 @@ uint64_t aoi__with_layers(const struct aoi_space *space, const struct aoi__page 
     return with;
 }
 
-/* What a look at pages shares. */
-struct cover_look {
-    struct aoi__look *k;
-    struct aoi__cover *c;
-    const struct aoi__blocks *dir;
-    const struct aoi__watch *w;
-    struct aoi__sieve *sieve;
-};
-
 /* Where the unit stands, which never sees itself. */
 static struct aoi__home own_home(const struct aoi__blocks *dir, const struct aoi__watch *w)
 {
@@ -308,54 +299,55 @@ void aoi__cover_compare(struct aoi__look *k)
 }
 
 /* Those of the places that a player who was told of them keeps within its margin, where that is not the box. */
-static uint64_t kept_by_cells(const struct cover_look *l, const struct aoi__page *page, uint64_t places)
+static uint64_t kept_by_cells(const struct aoi__look *k, const struct aoi__watch *w, const struct aoi__page *page, uint64_t places)
 {
     struct aoi__sight sight;
     uint64_t kept = 0;
-    aoi__sight_init(&sight, l->k->space, l->w, l->k->margin);
-    const uint32_t *slots = aoi__page_slots(page, l->dir->dims);
+    aoi__sight_init(&sight, k->space, w, k->margin);
+    const uint32_t *slots = aoi__page_slots(page, k->space->dims);
     for (uint64_t m = places; m != 0; m &= m - 1) {
-        uint32_t k = (uint32_t)__builtin_ctzll(m);
-        if (aoi__sight_keep(&sight, l->k->space->hot[slots[k]].pos, 0)) kept |= (uint64_t)1 << k;
+        uint32_t place = (uint32_t)__builtin_ctzll(m);
+        if (aoi__sight_keep(&sight, k->space->hot[slots[place]].pos, 0)) kept |= (uint64_t)1 << place;
     }
     return kept;
 }
 
-static void find_inside(struct cover_look *l, const float lo[3], const float hi[3], double radius, uint64_t *inside)
+static void find_inside(struct aoi__look *k, const struct aoi__watch *w, const float lo[3], const float hi[3], double radius, uint64_t *inside)
 {
-    aoi__sieve_box(l->sieve, lo, hi);
-    l->k->space->kernels->box(l->sieve, inside);
-    if (l->w->slot == AOI__NONE || l->k->space->set.shape != AOI_SHAPE_SPHERE) return;
-    l->sieve->radius = radius;
-    l->k->space->kernels->sphere(l->sieve, inside);
+    struct aoi__sieve *sieve = &k->s->sieve;
+    aoi__sieve_box(sieve, lo, hi);
+    k->space->kernels->box(sieve, inside);
+    if (w->slot == AOI__NONE || k->space->set.shape != AOI_SHAPE_SPHERE) return;
+    sieve->radius = radius;
+    k->space->kernels->sphere(sieve, inside);
 }
 
 /* With leave_margin: what is told and within the margin is inside, too; what came from another page within it may have been told there. */
-static void find_kept(struct cover_look *l, uint64_t *inside, uint64_t *outer)
+static void find_kept(struct aoi__look *k, const struct aoi__watch *w, uint64_t *inside, uint64_t *outer)
 {
-    const struct aoi__watch *w = l->w;
-    struct aoi_space *space = l->k->space;
+    struct aoi_space *space = k->space;
+    const struct aoi__cover *c = &k->p->cover;
     bool unit = w->slot != AOI__NONE;
     struct aoi__sight sight;
-    aoi__sight_init(&sight, space, w, l->k->margin);
+    aoi__sight_init(&sight, space, w, k->margin);
     if (unit && space->set.shape == AOI_SHAPE_CELLS)
-        find_inside(l, w->lo, w->hi, 0, outer);
+        find_inside(k, w, w->lo, w->hi, 0, outer);
     else
-        find_inside(l, sight.keep_lo, sight.keep_hi, sight.keep_radius, outer);
-    for (uint32_t i = 0; i < l->sieve->n; i++) {
-        const struct aoi__page *page = &l->dir->page.at[l->c->page[i]];
-        uint64_t maybe = outer[i] & ~inside[i] & (l->c->told[i] | page->arrived);
-        if (maybe != 0 && unit && space->set.shape == AOI_SHAPE_CELLS) maybe = kept_by_cells(l, page, maybe);
-        if (maybe != 0) maybe = aoi__with_layers(space, page, l->k->p->set.mask, maybe);
-        inside[i] |= maybe & l->c->told[i];
-        list_places(space, page, maybe & ~l->c->told[i], &l->k->s->perhaps);
+        find_inside(k, w, sight.keep_lo, sight.keep_hi, sight.keep_radius, outer);
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct aoi__page *page = &k->s->dir->page.at[c->page[i]];
+        uint64_t maybe = outer[i] & ~inside[i] & (c->told[i] | page->arrived);
+        if (maybe != 0 && unit && space->set.shape == AOI_SHAPE_CELLS) maybe = kept_by_cells(k, w, page, maybe);
+        if (maybe != 0) maybe = aoi__with_layers(space, page, k->p->set.mask, maybe);
+        inside[i] |= maybe & c->told[i];
+        list_places(space, page, maybe & ~c->told[i], &k->s->perhaps);
     }
 }
 
 /* Up to which squared distance it is the turn of each place of a page: found once a flush for all who look at it. */
 static void find_reach(const struct aoi__look *k, uint32_t number)
 {
-    struct aoi__blocks *dir = k->space->ops->pages(k->space);
+    struct aoi__blocks *dir = k->s->dir;
     struct aoi__page *page = &dir->page.at[number];
     float *reach = k->s->reach.at + (size_t)number * AOI__PAGE;
     const struct aoi_tiers *tiers = k->tiers;
@@ -400,6 +392,7 @@ struct own {
 static inline struct own own_begin(const struct aoi__scratch *s, struct aoi__cover *c, const struct aoi__watch *w)
 {
     const struct aoi__home home = own_home(s->dir, w);
+    if (home.page == AOI__NOWHERE) return (struct own){.at = AOI__NONE};
     uint32_t at = c->own;
     if (at >= c->n || c->page[at] != home.page)
         for (at = 0; at < c->n && c->page[at] != home.page;) at++;
@@ -454,33 +447,26 @@ static inline void sift(struct aoi_space *space, struct aoi__cover *c, const str
 }
 
 /* Everything but the plainest case. */
-static void sift_margin(struct cover_look *l, const struct aoi__rings *r)
+static void sift_margin(struct aoi__look *k, const struct aoi__watch *w, const struct aoi__rings *r)
 {
-    const struct aoi__watch *w = l->w;
-    struct aoi__look *k = l->k;
     struct aoi__scratch *s = k->s;
-    uint64_t *inside = s->sifted.inside;
+    struct aoi__cover *c = &k->p->cover;
     double radius = w->slot != AOI__NONE ? (double)k->space->own[w->slot].radius : 0;
-    s->sieve.page = l->c->page;
-    s->sieve.n = l->c->n;
+    s->sieve.page = c->page;
+    s->sieve.n = c->n;
     s->sieve.center = k->anchor;
-    find_inside(l, w->base_lo, w->base_hi, radius, inside);
-    if (k->margin > 0) find_kept(l, inside, s->other);
-    sift(k->space, l->c, w, r, 0);
+    find_inside(k, w, w->base_lo, w->base_hi, radius, s->sifted.inside);
+    if (k->margin > 0) find_kept(k, w, s->sifted.inside, s->other);
+    sift(k->space, c, w, r, 0);
 }
 
-static void sift_box(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w, const struct aoi__rings *r)
+void aoi__sift_box(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w, const struct aoi__rings *r)
 {
     struct aoi__scratch *s = space->scratch;
     aoi__reserve_masks(s, c->n);
     aoi__sieve_box(&s->sieve, w->base_lo, w->base_hi);
     for (uint32_t i = c->border; i < c->n; i++) s->sifted.inside[i] = s->sieve.pool[c->page[i]].used;
     sift(space, c, w, r, c->border);
-}
-
-void aoi__sift_box(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w)
-{
-    sift_box(space, c, w, NULL);
 }
 
 /* Rings to sift by, and afterwards what waits. */
@@ -508,7 +494,7 @@ static void rings_end(struct aoi__look *k)
 void aoi__sift_tiers(struct aoi__look *k, const struct aoi__watch *w)
 {
     struct aoi__rings rings;
-    sift_box(k->space, &k->p->cover, w, rings_begin(k, &rings));
+    aoi__sift_box(k->space, &k->p->cover, w, rings_begin(k, &rings));
     rings_end(k);
 }
 
@@ -568,17 +554,17 @@ void aoi__cover_look(struct aoi__look *k)
     struct aoi_space *space = k->space;
     struct aoi__scratch *s = k->s;
     struct aoi__cover *c = &k->p->cover;
-    struct cover_look l = {.k = k, .c = c, .dir = space->ops->pages(space), .w = &space->watches.at[c->watch], .sieve = &s->sieve};
+    const struct aoi__watch *w = &space->watches.at[c->watch];
     if (c->stale) restock(k);
     s->sieve.mask = k->p->set.mask;
     aoi__reserve_masks(s, c->n);
     struct aoi__rings rings;
     bool rows = !k->p->set.presence_only, tiered = rows && k->tiers != NULL;
     const struct aoi__rings *r = tiered ? rings_begin(k, &rings) : NULL;
-    if ((l.w->slot == AOI__NONE || space->set.shape != AOI_SHAPE_SPHERE) && k->margin == 0)
-        sift_box(space, c, l.w, r);
+    if ((w->slot == AOI__NONE || space->set.shape != AOI_SHAPE_SPHERE) && k->margin == 0)
+        aoi__sift_box(space, c, w, r);
     else
-        sift_margin(&l, r);
+        sift_margin(k, w, r);
     if (tiered)
         rings_end(k);
     else if (!rows)
@@ -596,7 +582,7 @@ struct spot {
 
 static struct spot spot_of(const struct aoi__look *k, uint32_t slot)
 {
-    struct aoi__home home = aoi__home_of(k->space->ops->pages(k->space), slot);
+    struct aoi__home home = aoi__home_of(k->s->dir, slot);
     struct spot spot = {.bit = bit_of(home)};
     while (k->p->cover.page[spot.page] != home.page) spot.page++;
     return spot;

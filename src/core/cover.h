@@ -28,8 +28,9 @@ void aoi__cover_drop(struct aoi__look *k, uint32_t slot);
 /* Whether it belongs into the cover of a player that sees it by the watch, not into the list: what has appeal, and the unit itself. */
 bool aoi__cover_takes(const struct aoi_space *space, uint32_t watch, uint32_t slot);
 
-/* Parts of a look, for glance.c. By the box in which everything enters, and the sieve of the scratch with its mask: what is in sifted there. */
-void aoi__sift_box(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w);
+/* Parts of a look, for glance.c. By the box in which everything enters, and the sieve of the scratch with its mask: what is in sifted there. r: NULL, or whose turn it is by
+ * tiers is found, too. */
+void aoi__sift_box(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w, const struct aoi__rings *r);
 /* The same for a watch that is where it was, of a player that was told all that was inside: only pages that changed in the window are looked at. When few move, most of what a player
  * sees lies still, and columns that nobody has touched are far away in memory. Not by tiers. */
 void aoi__sift_changed(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w);

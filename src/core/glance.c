@@ -24,7 +24,6 @@ struct large {
 /* What all glances of a flush share. */
 struct aoi__glance {
     bool usable;
-    const struct aoi__blocks *dir;
     struct aoi__look look; /* which begins for each player where it must */
     struct large large;
 };
@@ -72,10 +71,10 @@ void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info
     aoi__deliver_begin(space, info);
     g->usable = false;
     if (space->ops->pages == NULL) return;
-    s->dir = g->dir = space->ops->pages(space);
-    s->sieve = (struct aoi__sieve){.pool = g->dir->page.at, .dims = space->dims, .extra = set->extra};
+    s->dir = space->ops->pages(space);
+    s->sieve = (struct aoi__sieve){.pool = s->dir->page.at, .dims = space->dims, .extra = set->extra};
     if (set->tiers.n > 0 || set->tiers.beyond > 1)
-        array_reserve(&s->reach, (size_t)g->dir->page.cap * AOI__PAGE); /* not n: for that grows more often */
+        array_reserve(&s->reach, (size_t)s->dir->page.cap * AOI__PAGE); /* not n: for that grows more often */
     g->usable = set->shape != AOI_SHAPE_SPHERE && set->min_stay_ms == 0 && set->max_view == 0 && set->leave_margin == 0 &&
                 (space->large_n == 0 || (space->large_n <= AOI__BOXES && set->shape == AOI_SHAPE_BOX)) && space->messages.n == 0;
     if (!g->usable) return;
@@ -106,7 +105,7 @@ static uint64_t large_inside(const struct aoi_space *space, const struct aoi__wa
     uint64_t in = space->kernels->touch(sieve, &l->boxes);
     for (uint64_t m = l->all & sieve->mask ? 0 : in; m != 0; m &= m - 1)
         if (!(space->hot[l->slot[__builtin_ctzll(m)]].layers & sieve->mask)) in &= ~(m & -m);
-    if (in == 0 || w->slot == AOI__NONE || aoi__home_of(g->dir, w->slot).page != AOI__NOWHERE) return in;
+    if (in == 0 || w->slot == AOI__NONE || aoi__home_of(space->scratch->dir, w->slot).page != AOI__NOWHERE) return in;
     return in & ~((uint64_t)1 << aoi__large_place(space, w->slot)); /* the unit is one of them, and never sees itself */
 }
 
@@ -150,8 +149,6 @@ static bool differ(struct aoi__glance *g, struct aoi__player *p, size_t room, bo
     k->max_enter = k->info->final ? 0 : aoi__own_or(p->set.max_enter_per_flush, k->space->set.max_enter_per_flush);
     k->inline_updates = !p->set.presence_only;
     k->list_kept = !state;
-    k->chosen_kept = k->chosen_come = 0;
-    k->flags = 0;
     k->enter_payloads = false;
     if (k->max_enter > 0) aoi__look_anchor(k);
     if (state) keep_list(k);
@@ -206,7 +203,7 @@ bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, bo
     } else if (w->placed != (space->flush & AOI__PLACED)) {
         aoi__sift_changed(space, c, w);
     } else {
-        aoi__sift_box(space, c, w);
+        aoi__sift_box(space, c, w, NULL);
     }
     if (p->set.presence_only) s->sifted.wanted = 0;
     *left = k->left;

@@ -21,7 +21,7 @@ struct aoi__scratch {
     uint64_t *other, *part;    /* masks likewise */
     uint32_t pages_cap;        /* there is room for the masks of so many pages */
     /* of this flush: what all looks at pages share */
-    const struct aoi__blocks *dir;
+    struct aoi__blocks *dir;
     struct aoi__sieve sieve;
     ARRAY(float) reach; /* by page and place: kernel.h */
     struct aoi__glance *glance;
