@@ -125,14 +125,20 @@ uint32_t aoi__block_get(struct aoi__blocks *dir, const int32_t cell[3])
     return b;
 }
 
+/* Coordinates, two halves of ids, slots, extra. */
+static size_t columns_n(const struct aoi__blocks *dir)
+{
+    return dir->dims + 3 + dir->extra;
+}
+
 static size_t columns_bytes(const struct aoi__blocks *dir, size_t cap)
 {
-    return cap * (dir->dims * sizeof(float) + sizeof(uint64_t) + sizeof(uint32_t) + (dir->extra ? sizeof(uint32_t) : 0));
+    return cap * columns_n(dir) * sizeof(float);
 }
 
 static float *rack_at(const struct aoi__blocks *dir, uint32_t cap, uint32_t i)
 {
-    return dir->rack[cap / AOI__LANES].at + i * (columns_bytes(dir, cap) / sizeof(float));
+    return dir->rack[cap / AOI__LANES].at + i * columns_n(dir) * cap;
 }
 
 /* Room for half more than there are, of many a quarter, and for `least`. All move. */
@@ -331,10 +337,7 @@ static void page_resize(struct aoi__blocks *dir, struct aoi__page *page, uint32_
     for (uint32_t a = 0; a < dims; a++) /* in all columns: kernels look at all, though x alone tells that nobody stands there */
         for (uint32_t i = old.n; i < cap; i++) page->x[a * cap + i] = NAN;
     if (n > 0) {
-        for (uint32_t a = 0; a < dims; a++) memcpy(page->x + a * cap, old.x + a * old.cap, n * sizeof(float));
-        memcpy(aoi__page_ids(page, dir->dims), aoi__page_ids(&old, dir->dims), n * sizeof(uint64_t));
-        memcpy(aoi__page_slots(page, dir->dims), aoi__page_slots(&old, dir->dims), n * sizeof(uint32_t));
-        if (dir->extra) memcpy(aoi__page_extra(page, dir->dims), aoi__page_extra(&old, dir->dims), n * sizeof(uint32_t));
+        for (size_t c = 0; c < columns_n(dir); c++) memcpy(page->x + c * cap, old.x + c * old.cap, n * sizeof *page->x);
     }
     columns_give(dir, old.cap, old.rack);
 }
@@ -400,12 +403,16 @@ struct aoi__home aoi__page_put(struct aoi__blocks *dir, uint32_t b, const int32_
     uint32_t place = (uint32_t)__builtin_ctzll(~page->busy);
     if (place >= page->cap) page_resize(dir, page, page->cap < 32 || page->cap > 48 ? page->cap + 8u : page->cap + 16u);
     if (place >= page->n) page->n = (uint8_t)(place + 1);
+    uint32_t *low = aoi__page_low(page, dir->dims), high = (uint32_t)(hot->id >> 32);
+    low[place] = (uint32_t)hot->id;
+    low[page->cap + place] = high;
+    page->mixed = page->used != 0 && (page->mixed || high != page->high);
+    page->high = high;
     page->busy |= (uint64_t)1 << place;
     page->used |= (uint64_t)1 << place;
     page->arrived |= (uint64_t)1 << place;
     page->any |= hot->layers;
     page->all &= hot->layers;
-    aoi__page_ids(page, dir->dims)[place] = hot->id;
     aoi__page_slots(page, dir->dims)[place] = slot;
     aoi__page_write(dir, page, place, hot->pos, hot->extra);
     dir->block.at[b].full |= (uint64_t)1 << bit;
@@ -551,7 +558,10 @@ static uint64_t validate_pages(const struct aoi__blocks *dir, uint32_t b, uint32
         CHECK(page->block == b && page->bit == bit && page->cap <= AOI__PAGE && page->n <= page->cap && page->cap % AOI__LANES == 0);
         CHECK((page->used & ~page->busy) == 0 && (page->busy == page->used || page->buried));
         CHECK(page->n == 64 || page->busy >> page->n == 0);
-        for (uint32_t i = 0; i < page->cap; i++) CHECK(isnan(page->x[i]) != (page->used >> i & 1));
+        for (uint32_t i = 0; i < page->cap; i++) {
+            CHECK(isnan(page->x[i]) != (page->used >> i & 1));
+            CHECK(isnan(page->x[i]) || page->mixed || aoi__page_id(page, dir->dims, i) >> 32 == page->high);
+        }
         holds |= page->used != 0;
         if (page->cap > 0) {
             CHECK(page->x == rack_at(dir, page->cap, page->rack) && dir->rack[page->cap / AOI__LANES].page[page->rack] == p);

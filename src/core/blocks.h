@@ -17,8 +17,9 @@ struct aoi__hot;
 #define AOI__PAGE 64  /* entities of a page at most: a bit each in its masks */
 #define AOI__PAST 192 /* bytes behind a page's columns that may be read, whatever they hold */
 
-/* Up to 64 entities of one cell, each at a place of its own as long as it is there: so that a view can be a mask of places. Columns one after the other: x[cap], y[cap], z[cap]
- * (3D only), id[cap], slot[cap], extra[cap] (if the directory has it); cap is a multiple of AOI__LANES. Where nothing stands, x is NaN, which lies in no box. */
+/* Up to 64 entities of one cell, each at a place of its own as long as it is there: so that a view can be a mask of places. Columns of 32 bits one after the other: x[cap], y[cap],
+ * z[cap] (3D only), the low and the high halves of ids, slot[cap], extra[cap] (if the directory has it); cap is a multiple of AOI__LANES. Where nothing stands, x is NaN, which lies
+ * in no box. */
 struct aoi__page {
     float *x;
     uint64_t used;      /* places where an entity stands */
@@ -31,6 +32,8 @@ struct aoi__page {
     uint8_t bit;        /* of its cell, in its block */
     bool buried : 1;    /* it stands in dir->graves */
     bool fresh : 1;     /* it stands in dir->fresh */
+    bool mixed : 1;     /* ids may have different high halves: */
+    uint32_t high;      /* if not, all have this, and the column need not be read */
     uint32_t reached;   /* scratch of cover.c: the flush of which it knows the reach (kernel.h) */
     float lo[3], hi[3]; /* kept by the index: who stands in here has not left the cell */
     int32_t at[3];      /* its cell's coordinates */
@@ -156,19 +159,25 @@ static inline void *aoi__page_behind(const void *column, size_t bytes)
     return (void *)((uintptr_t)column + bytes);
 }
 
-static inline uint64_t *aoi__page_ids(const struct aoi__page *page, uint32_t dims)
+static inline uint32_t *aoi__page_low(const struct aoi__page *page, uint32_t dims)
 {
     return aoi__page_behind(page->x, (size_t)dims * page->cap * sizeof *page->x);
 }
 
+static inline uint64_t aoi__page_id(const struct aoi__page *page, uint32_t dims, uint32_t place)
+{
+    const uint32_t *low = aoi__page_low(page, dims);
+    return low[place] | (uint64_t)low[page->cap + place] << 32;
+}
+
 static inline uint32_t *aoi__page_slots(const struct aoi__page *page, uint32_t dims)
 {
-    return aoi__page_behind(aoi__page_ids(page, dims), page->cap * sizeof(uint64_t));
+    return aoi__page_behind(page->x, (size_t)(dims + 2) * page->cap * sizeof *page->x);
 }
 
 static inline uint32_t *aoi__page_extra(const struct aoi__page *page, uint32_t dims)
 {
-    return aoi__page_behind(aoi__page_slots(page, dims), page->cap * sizeof(uint32_t));
+    return aoi__page_behind(page->x, (size_t)(dims + 3) * page->cap * sizeof *page->x);
 }
 
 static inline uint32_t aoi__page_first(const struct aoi__block *block, uint32_t bit)

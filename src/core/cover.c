@@ -351,13 +351,13 @@ static void find_reach(const struct aoi__look *k, uint32_t number)
     struct aoi__page *page = &dir->page.at[number];
     float *reach = k->s->reach.at + (size_t)number * AOI__PAGE;
     const struct aoi_tiers *tiers = k->tiers;
-    const uint64_t *id = aoi__page_ids(page, dir->dims);
     page->reached = (uint32_t)k->info->flush;
     for (uint32_t i = 0; i < page->cap; i++) reach[i] = -FLT_MAX; /* also where nobody stands */
     for (uint64_t m = page->used; m != 0; m &= m - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(m), t = tiers->n;
-        bool always = aoi__look_turn(k, id[i], tiers->beyond);
-        while (!always && t > 0 && !aoi__look_turn(k, id[i], tiers->at[t - 1].period)) t--;
+        uint64_t id = aoi__page_id(page, dir->dims, i);
+        bool always = aoi__look_turn(k, id, tiers->beyond);
+        while (!always && t > 0 && !aoi__look_turn(k, id, tiers->at[t - 1].period)) t--;
         if (always || t > 0) reach[i] = always ? INFINITY : (float)k->space->tiering.most2[t - 1];
     }
 }

@@ -719,7 +719,7 @@ static uint32_t validate_page(const struct aoi_space *space, uint32_t p)
         CHECK((h->layers & ~g->dir.block.at[page->block].layers) == 0 && (h->layers & ~page->any) == 0 && (page->all & ~h->layers) == 0);
         CHECK(aoi__alive(space, slot) && g->dir.home.at[slot].page == p && g->dir.home.at[slot].place == i);
         CHECK(aoi__block_find(&g->dir, at) == page->block && aoi__cell_bit(&g->dir, at) == page->bit);
-        CHECK(aoi__page_ids(page, space->dims)[i] == h->id && (!g->dir.extra || moving || aoi__page_extra(page, space->dims)[i] == h->extra));
+        CHECK(aoi__page_id(page, space->dims, i) == h->id && (!g->dir.extra || moving || aoi__page_extra(page, space->dims)[i] == h->extra));
         CHECK(moving || memcmp(pos, h->pos, sizeof pos) == 0);
     }
     return (uint32_t)__builtin_popcountll(page->used);

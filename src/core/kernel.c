@@ -72,7 +72,7 @@ ALWAYS bool take_due(const struct aoi__sieve *s, const uint64_t *told, uint64_t 
 static void put_row(const struct aoi__sieve *s, const struct aoi__page *page, uint32_t k, struct aoi_rows *rows)
 {
     size_t n = rows->n++;
-    rows->id[n] = aoi__page_ids(page, s->dims)[k];
+    rows->id[n] = aoi__page_id(page, s->dims, k);
     rows->x[n] = page->x[k];
     rows->y[n] = page->x[page->cap + k];
     if (s->dims == 3) rows->z[n] = page->x[2 * page->cap + k];
@@ -134,13 +134,12 @@ static void plain_sphere(const struct aoi__sieve *s, uint64_t *inside)
 /* Those whose turn it is, of what is wanted. */
 static uint64_t due_of(const struct aoi__sieve *s, const struct aoi__rings *r, const struct aoi__page *page, uint64_t want)
 {
-    const uint64_t *id = aoi__page_ids(page, s->dims);
     uint64_t due = 0;
     for (uint64_t m = want; m != 0; m &= m - 1) {
         uint32_t k = (uint32_t)__builtin_ctzll(m), t = 0;
         double d = distance2(s, page, k);
         while (t < r->tiers->n && d > r->most2[t]) t++;
-        due |= (uint64_t)aoi__is_due(r->flush, id[k], t < r->tiers->n ? r->tiers->at[t].period : r->tiers->beyond) << k;
+        due |= (uint64_t)aoi__is_due(r->flush, aoi__page_id(page, s->dims, k), t < r->tiers->n ? r->tiers->at[t].period : r->tiers->beyond) << k;
     }
     return due;
 }
@@ -184,50 +183,32 @@ static const struct aoi__kernels plain = {
 #define TARGET __attribute__((target("avx2,popcnt,bmi")))
 #define INLINE ALWAYS
 
-/* order_4[m]: the 32-bit halves of the 64-bit lanes set in m, lowest first. */
-#define HALVES(a, b, c, d)                                                                     \
-    {                                                                                          \
-        2 * (a), 2 * (a) + 1, 2 * (b), 2 * (b) + 1, 2 * (c), 2 * (c) + 1, 2 * (d), 2 * (d) + 1 \
-    }
-static const uint32_t order_4[16][8] __attribute__((aligned(32))) = {
-    HALVES(0, 0, 0, 0), HALVES(0, 0, 0, 0), HALVES(1, 0, 0, 0), HALVES(0, 1, 0, 0), HALVES(2, 0, 0, 0), HALVES(0, 2, 0, 0),
-    HALVES(1, 2, 0, 0), HALVES(0, 1, 2, 0), HALVES(3, 0, 0, 0), HALVES(0, 3, 0, 0), HALVES(1, 3, 0, 0), HALVES(0, 1, 3, 0),
-    HALVES(2, 3, 0, 0), HALVES(0, 2, 3, 0), HALVES(1, 2, 3, 0), HALVES(0, 1, 2, 3),
-};
-
-/* The columns of a page, and where its rows go. */
+/* The columns of a page. */
 struct columns {
-    const float *x, *y, *z;
-    const uint64_t *id;
-    const uint32_t *extra;
+    const float *x, *y, *z, *low, *high, *extra; /* halves of ids are only moved, as if they were floats */
+    const struct aoi__page *page;
 };
 
 TARGET INLINE struct columns columns_of(const struct aoi__page *page, bool flat)
 {
     size_t cap = page->cap;
-    struct columns c = {.x = page->x, .y = page->x + cap, .z = page->x + 2 * cap};
-    c.id = (const uint64_t *)(const void *)(page->x + (flat ? 2 : 3) * cap);
-    c.extra = (const uint32_t *)(const void *)(c.id + cap) + cap;
-    return c;
+    const float *x = page->x, *low = x + (flat ? 2 : 3) * cap;
+    return (struct columns){.x = x, .y = x + cap, .z = x + 2 * cap, .low = low, .high = low + cap, .extra = low + 3 * cap, .page = page};
 }
 
 /* Eight entities from place k on, of which m are wanted, become rows from n on; returns how many rows there are then. */
 TARGET INLINE size_t put_rows(const struct columns *c, uint32_t k, uint32_t m, const struct aoi_rows *rows, size_t n, bool flat, bool extra)
 {
     __m256i order = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)&aoi__compress[m]));
-    __m256i low = _mm256_load_si256((const __m256i *)(const void *)order_4[m & 15]),
-            high = _mm256_load_si256((const __m256i *)(const void *)order_4[m >> 4]);
+    __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(c->low + k), order), high = _mm256_castsi256_ps(_mm256_set1_epi32((int)c->page->high));
     _mm256_storeu_ps(rows->x + n, _mm256_permutevar8x32_ps(_mm256_loadu_ps(c->x + k), order));
     _mm256_storeu_ps(rows->y + n, _mm256_permutevar8x32_ps(_mm256_loadu_ps(c->y + k), order));
     if (!flat) _mm256_storeu_ps(rows->z + n, _mm256_permutevar8x32_ps(_mm256_loadu_ps(c->z + k), order));
-    if (extra) {
-        __m256i words = _mm256_loadu_si256((const __m256i *)(const void *)(c->extra + k));
-        _mm256_storeu_si256((__m256i *)(void *)(rows->extra + n), _mm256_permutevar8x32_epi32(words, order));
-    }
-    const __m256i *id = (const __m256i *)(const void *)(c->id + k);
-    _mm256_storeu_si256((__m256i *)(void *)(rows->id + n), _mm256_permutevar8x32_epi32(_mm256_loadu_si256(id), low));
-    uint64_t *behind = rows->id + n + (uint32_t)__builtin_popcount(m & 15);
-    _mm256_storeu_si256((__m256i *)(void *)behind, _mm256_permutevar8x32_epi32(_mm256_loadu_si256(id + 1), high));
+    if (extra) _mm256_storeu_ps((float *)(void *)(rows->extra + n), _mm256_permutevar8x32_ps(_mm256_loadu_ps(c->extra + k), order));
+    if (c->page->mixed) high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(c->high + k), order);
+    __m256 even = _mm256_unpacklo_ps(low, high), odd = _mm256_unpackhi_ps(low, high); /* of each half of the register: the first two ids, the others */
+    _mm256_storeu_ps((float *)(void *)(rows->id + n), _mm256_permute2f128_ps(even, odd, 0x20));
+    _mm256_storeu_ps((float *)(void *)(rows->id + n + 4), _mm256_permute2f128_ps(even, odd, 0x31));
     return n + (uint32_t)__builtin_popcount(m);
 }
 
@@ -452,23 +433,18 @@ WIDE INLINE __m512 floats_at(const float *column, __m512i at, bool whole)
 {
     __m512 v = _mm512_permutex2var_ps(_mm512_loadu_ps(column), at, _mm512_loadu_ps(column + 16));
     if (!whole) return v;
-    __m512 high = _mm512_permutex2var_ps(_mm512_loadu_ps(column + 32), at, _mm512_loadu_ps(column + 48));
-    return _mm512_mask_mov_ps(v, _mm512_test_epi32_mask(at, _mm512_set1_epi32(32)), high);
+    __m512 upper = _mm512_permutex2var_ps(_mm512_loadu_ps(column + 32), at, _mm512_loadu_ps(column + 48));
+    return _mm512_mask_mov_ps(v, _mm512_test_epi32_mask(at, _mm512_set1_epi32(32)), upper);
 }
 
-WIDE INLINE __m512i longs_of_half(const uint64_t *column, __m512i at)
-{
-    __m512i v = _mm512_permutex2var_epi64(_mm512_loadu_si512(column), at, _mm512_loadu_si512(column + 8));
-    __m512i high = _mm512_permutex2var_epi64(_mm512_loadu_si512(column + 16), at, _mm512_loadu_si512(column + 24));
-    return _mm512_mask_mov_epi64(v, _mm512_test_epi64_mask(at, _mm512_set1_epi64(16)), high);
-}
+/* Ids of sixteen halves each: the first eight, the others. */
+#define PAIR(n) (n), (n) + 16
+static const uint32_t id_order[2][16] __attribute__((aligned(64))) = {{PAIR(0), PAIR(1), PAIR(2), PAIR(3), PAIR(4), PAIR(5), PAIR(6), PAIR(7)},
+                                                                      {PAIR(8), PAIR(9), PAIR(10), PAIR(11), PAIR(12), PAIR(13), PAIR(14), PAIR(15)}};
 
-/* Likewise at eight. */
-WIDE INLINE __m512i longs_at(const uint64_t *column, __m128i places, bool whole)
+WIDE INLINE __m512i ids_of(__m512 low, __m512 high, uint32_t part)
 {
-    __m512i at = _mm512_cvtepu8_epi64(places), v = longs_of_half(column, at);
-    if (!whole) return v;
-    return _mm512_mask_mov_epi64(v, _mm512_test_epi64_mask(at, _mm512_set1_epi64(32)), longs_of_half(column + 32, at));
+    return _mm512_castps_si512(_mm512_permutex2var_ps(low, _mm512_load_si512(id_order[part]), high));
 }
 
 /* Where the next rows go. */
@@ -489,15 +465,16 @@ ALWAYS void advance(struct cursor *to, uint32_t rows, bool flat, bool extra)
 /* The first of the places, at most 16 and `rows`, become rows, and nothing is written beyond them. */
 WIDE INLINE void put_sixteen(const struct columns *c, __m512i places, uint32_t rows, const struct cursor *to, bool flat, bool extra, bool whole)
 {
-    __m128i first = _mm512_castsi512_si128(places);
-    __m512i at = _mm512_cvtepu8_epi32(first);
+    __m512i at = _mm512_cvtepu8_epi32(_mm512_castsi512_si128(places));
+    __m512 low = floats_at(c->low, at, whole), high = _mm512_castsi512_ps(_mm512_set1_epi32((int)c->page->high));
     uint32_t some = _bzhi_u32(0xFFFF, rows);
     _mm512_mask_storeu_ps(to->x, (__mmask16)some, floats_at(c->x, at, whole));
     _mm512_mask_storeu_ps(to->y, (__mmask16)some, floats_at(c->y, at, whole));
     if (!flat) _mm512_mask_storeu_ps(to->z, (__mmask16)some, floats_at(c->z, at, whole));
-    if (extra) _mm512_mask_storeu_ps(to->extra, (__mmask16)some, floats_at((const float *)(const void *)c->extra, at, whole));
-    _mm512_mask_storeu_epi64(to->id, (__mmask8)some, longs_at(c->id, first, whole));
-    _mm512_mask_storeu_epi64(to->id + 8, (__mmask8)(some >> 8), longs_at(c->id, _mm_srli_si128(first, 8), whole));
+    if (extra) _mm512_mask_storeu_ps(to->extra, (__mmask16)some, floats_at(c->extra, at, whole));
+    if (c->page->mixed) high = floats_at(c->high, at, whole);
+    _mm512_mask_storeu_epi64(to->id, (__mmask8)some, ids_of(low, high, 0));
+    _mm512_mask_storeu_epi64(to->id + 8, (__mmask8)(some >> 8), ids_of(low, high, 1));
 }
 
 /* What of a page is wanted becomes rows. */
