@@ -547,7 +547,7 @@ WIDE INLINE void wide_places_of(const struct aoi__sieve *s, const uint64_t *want
     for (const uint64_t *end = want + s->n; want < end; want++, number++) {
         const struct aoi__page *page = &pool[*number];
         const struct columns c = columns_of(page, flat);
-        if (page->n > HALF)
+        if (*want >> HALF != 0)
             put_wide(&c, *want, &to, flat, extra, true);
         else
             put_wide(&c, *want, &to, flat, extra, false);
