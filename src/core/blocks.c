@@ -403,11 +403,9 @@ struct aoi__home aoi__page_put(struct aoi__blocks *dir, uint32_t b, const int32_
     uint32_t place = (uint32_t)__builtin_ctzll(~page->busy);
     if (place >= page->cap) page_resize(dir, page, page->cap < 32 || page->cap > 48 ? page->cap + 8u : page->cap + 16u);
     if (place >= page->n) page->n = (uint8_t)(place + 1);
-    uint32_t *low = aoi__page_low(page, dir->dims), high = (uint32_t)(hot->id >> 32);
-    low[place] = (uint32_t)hot->id;
-    low[page->cap + place] = high;
-    page->mixed = page->used != 0 && (page->mixed || high != page->high);
-    page->high = high;
+    page->mixed = page->used != 0 && (page->mixed || hot->id >> 32 != page->high);
+    page->high = (uint32_t)(hot->id >> 32);
+    aoi__page_set_id(page, dir->dims, place, hot->id);
     page->busy |= (uint64_t)1 << place;
     page->used |= (uint64_t)1 << place;
     page->arrived |= (uint64_t)1 << place;

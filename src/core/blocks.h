@@ -170,6 +170,13 @@ static inline uint64_t aoi__page_id(const struct aoi__page *page, uint32_t dims,
     return low[place] | (uint64_t)low[page->cap + place] << 32;
 }
 
+static inline void aoi__page_set_id(const struct aoi__page *page, uint32_t dims, uint32_t place, uint64_t id)
+{
+    uint32_t *low = aoi__page_low(page, dims);
+    low[place] = (uint32_t)id;
+    low[page->cap + place] = (uint32_t)(id >> 32);
+}
+
 static inline uint32_t *aoi__page_slots(const struct aoi__page *page, uint32_t dims)
 {
     return aoi__page_behind(page->x, (size_t)(dims + 2) * page->cap * sizeof *page->x);

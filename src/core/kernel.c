@@ -206,7 +206,8 @@ TARGET INLINE size_t put_rows(const struct columns *c, uint32_t k, uint32_t m, c
     if (!flat) _mm256_storeu_ps(rows->z + n, _mm256_permutevar8x32_ps(_mm256_loadu_ps(c->z + k), order));
     if (extra) _mm256_storeu_ps((float *)(void *)(rows->extra + n), _mm256_permutevar8x32_ps(_mm256_loadu_ps(c->extra + k), order));
     if (c->page->mixed) high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(c->high + k), order);
-    __m256 even = _mm256_unpacklo_ps(low, high), odd = _mm256_unpackhi_ps(low, high); /* of each half of the register: the first two ids, the others */
+    __m256 even = _mm256_unpacklo_ps(low, high),
+           odd = _mm256_unpackhi_ps(low, high); /* of each half of the register: the first two ids, the others */
     _mm256_storeu_ps((float *)(void *)(rows->id + n), _mm256_permute2f128_ps(even, odd, 0x20));
     _mm256_storeu_ps((float *)(void *)(rows->id + n + 4), _mm256_permute2f128_ps(even, odd, 0x31));
     return n + (uint32_t)__builtin_popcount(m);

@@ -67,7 +67,7 @@ static void make_page(struct rig *g, uint32_t p, const float origin[3], bool hal
     uint32_t dims = g->sieve.dims == 3 ? 3 : 2;
     page->cap = (uint8_t)(8 * (1 + random_below(&g->r, 8)));
     page->n = (uint8_t)random_below(&g->r, page->cap + 1u);
-    page->x = mem_zalloc(page->cap * (dims * sizeof(float) + sizeof(uint64_t) + 2 * sizeof(uint32_t)) + AOI__PAST);
+    page->x = mem_zalloc(page->cap * (dims + 4) * sizeof(float) + AOI__PAST);
     page->used = (random_u64(&g->r) | some(g)) & (page->n == 64 ? UINT64_MAX : ((uint64_t)1 << page->n) - 1);
     page->moved = some(g);
     page->moved |= some(g);
@@ -75,10 +75,12 @@ static void make_page(struct rig *g, uint32_t p, const float origin[3], bool hal
     page->state = random_below(&g->r, 8) == 0 ? some(g) : 0;
     page->any = 7;
     page->all = random_below(&g->r, 4) == 0 ? 4 : 3;
+    page->mixed = random_below(&g->r, 3) == 0;
+    page->high = random_below(&g->r, 2) == 0 ? (uint32_t)random_u64(&g->r) : 0;
     for (uint32_t k = 0; k < page->cap; k++) {
         bool is = page->used >> k & 1;
         for (uint32_t a = 0; a < dims; a++) page->x[a * page->cap + k] = is ? coordinate(g, origin[a], halves) : NAN;
-        aoi__page_ids(page, dims)[k] = random_u64(&g->r);
+        aoi__page_set_id(page, dims, k, random_u64(&g->r) >> (page->mixed ? 0 : 32) | (uint64_t)page->high << 32);
         aoi__page_extra(page, dims)[k] = (uint32_t)random_u64(&g->r);
     }
     for (uint32_t a = 0; a < dims; a++) page->at[a] = (int32_t)random_below(&g->r, 8) - 4;
@@ -106,7 +108,7 @@ static void make_tiers(struct rig *g, bool halves)
     for (uint32_t i = 0; i < PAGES * AOI__PAGE; i++) {
         const struct aoi__page *page = &g->page[i / AOI__PAGE];
         if (i % AOI__PAGE >= page->cap) continue;
-        uint64_t id = aoi__page_ids(page, g->sieve.dims)[i % AOI__PAGE];
+        uint64_t id = aoi__page_id(page, g->sieve.dims, i % AOI__PAGE);
         g->reach[i] = -FLT_MAX;
         for (uint32_t t = 0; t < g->tiers.n; t++)
             if (aoi__is_due(g->rings.flush, id, g->tiers.at[t].period)) g->reach[i] = (float)g->most2[t];
