@@ -296,8 +296,8 @@ static bool sees_publisher(const struct aoi__look *k, const struct aoi__message 
 static void emit_messages(struct aoi__look *k)
 {
     const struct aoi_space *space = k->space;
-    uint32_t post = k->p->post;
     if (space->messages.n == 0) return;
+    uint32_t post = k->p->post;
     if (k->p->full) {
         k->p->lost += space->messages.n;
         return;

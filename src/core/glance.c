@@ -12,6 +12,7 @@
 #include "core/cover.h"
 
 #define FETCHED 16 /* pages that are fetched beforehand */
+#define COVER_FETCHED (4 * MEM_LINE)
 
 /* Those that have appeal: a mask, as if they stood in a page that lies under all watches. */
 struct large {
@@ -167,11 +168,12 @@ void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *
     const struct aoi__watch *w = &space->watches.at[c->watch];
     __builtin_prefetch(w);
     __builtin_prefetch(&w->lo);
-    __builtin_prefetch(c->told);
-    __builtin_prefetch(c->page);
-    if (c->late == NULL) return;
-    __builtin_prefetch(c->late);
-    if (c->unit != AOI__NONE) __builtin_prefetch(&space->hot[c->unit]); /* where distances are measured from */
+    const char *masks = (const char *)c->told;
+    for (uint32_t at = 0, end = c->bytes < COVER_FETCHED ? c->bytes : COVER_FETCHED; at < end; at += MEM_LINE) __builtin_prefetch(masks + at);
+    __builtin_prefetch((const char *)(c->page + c->n) - 1); /* it need not begin at a line */
+    if (c->unit == AOI__NONE) return;
+    __builtin_prefetch(&space->scratch->dir->home.at[c->unit]);
+    if (c->late != NULL) __builtin_prefetch(&space->hot[c->unit]); /* where distances are measured from */
 }
 
 void aoi__glance_fetch_pages(const struct aoi_space *space, const struct aoi__player *p)
