@@ -172,8 +172,8 @@ struct aoi_sink {
      * at least its leaves and updates, whatever the room; it stops taking enters and payload changes when they would pass it. NULL: no limit. */
     size_t (*room)(void *ctx, aoi_owner owner);
     void (*deliver)(void *ctx, const struct aoi_delta *delta);
-    /* Updates may be written to where they belong at once, say between the lengths of a frame, and need not be copied there. Called before deliver() with the whole delta, but
-     * for the columns of its updates: those that there are are not NULL, and not to be read. true: it is delivered next, with the columns at the places, and marked as placed.
+    /* Updates may be written to where they belong at once, say between the lengths of a frame, and need not be copied there. Called after room() and before
+     * deliver() with the whole delta, but for the columns of its updates: those that there are are not NULL, and not to be read. true: it is delivered next, with the columns at the places, and marked as placed.
      * false: it is delivered as ever. Not called where there are no updates. NULL: likewise. */
     bool (*columns)(void *ctx, const struct aoi_delta *delta, struct aoi_places *to);
     /* Entities of the owner that came to be observed or unobserved: in the view of a player that is not subscribed to them. Called at the end of a flush, at most

@@ -69,6 +69,8 @@ void aoi__watches_follow(struct aoi_space *space, const uint32_t *slot, uint32_t
             __builtin_prefetch(&space->watches.at[own[slot[i + AHEAD]].watch], 1);
             __builtin_prefetch(&space->watches.at[own[slot[i + AHEAD]].watch].viewers, 1);
         }
+        if (i + AHEAD / 2 < n && own[slot[i + AHEAD / 2]].watch != AOI__NONE)
+            __builtin_prefetch(space->watches.at[own[slot[i + AHEAD / 2]].watch].viewers.at);
         if (watch == AOI__NONE) continue;
         struct aoi__watch *w = &space->watches.at[watch];
         const float *pos = space->hot[slot[i]].pos;

@@ -27,13 +27,15 @@ static inline struct session *ready(const struct deliver *deliver, aoi_owner own
 /* Over max_memory_bytes there is room for leaves and updates alone, and none where much is unsent already: enters wait. */
 static size_t room(void *ctx, aoi_owner owner)
 {
-    const struct deliver *deliver = ctx;
+    struct deliver *deliver = ctx;
     struct session *session = connected(deliver, owner);
     CHECK(deliver->placed.session == NULL);
+    deliver->serving = NULL;
     if (session == NULL) return 0;
     size_t room = deliver_owes(session) ? 0 : outbox_room(&session->out);
     if (room > 1 && budget_full(deliver->budget)) room = outbox_bytes(&session->out) < BUDGET_UNSENT_BYTES;
     *(room > 0 ? &session->served : &session->skipped) += 1;
+    if (room > 0) deliver->serving = session;
     return room;
 }
 
@@ -62,9 +64,8 @@ static void send_delta(const struct deliver *deliver, struct session *session, c
 static bool columns(void *ctx, const struct aoi_delta *delta, struct aoi_places *to)
 {
     struct deliver *deliver = ctx;
-    struct session *session = ready(deliver, delta->owner);
-    CHECK(deliver->placed.session == NULL);
-    if (session == NULL) return false;
+    struct session *session = deliver->serving;
+    CHECK(session != NULL && session->owner == delta->owner && deliver->placed.session == NULL);
     uint64_t before = outbox_bytes(&session->out);
     if (!outbox_place(&session->out, delta, deliver->max_frame_bytes, to)) return false;
     deliver->placed.session = session;

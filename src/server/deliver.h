@@ -12,6 +12,7 @@ struct deliver {
     struct budget *budget;       /* NULL: none */
     ARRAY(aoi_owner) owing;      /* sessions to which something has come to be owed since deliver_waiting() */
     ARRAY(uint64_t) ids;         /* of the frame that is made */
+    struct session *serving;     /* for which the core asked for room last, if there was any: it is the one that has columns next */
     struct {                     /* between columns() and deliver(), when nothing but its update columns is written: */
         struct session *session; /* which has a delta with open columns in its outbox; NULL: none */
         uint64_t before;         /* bytes that were in it before */
