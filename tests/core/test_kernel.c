@@ -85,6 +85,7 @@ static void make_page(struct rig *g, uint32_t p, const float origin[3], bool hal
     }
     for (uint32_t a = 0; a < dims; a++) page->at[a] = (int32_t)random_below(&g->r, 8) - 4;
     g->told[p] = page->used & random_u64(&g->r);
+    if (random_below(&g->r, 4) == 0) g->told[p] &= random_below(&g->r, 2) == 0 ? UINT32_MAX : UINT64_MAX << 32;
     g->late[p] = g->told[p] & some(g);
 }
 
