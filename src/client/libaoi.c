@@ -439,7 +439,7 @@ static bool conn_read(struct libaoi *c)
 static int conn_ended(struct libaoi *c)
 {
     if (c->failed) return c->failed;
-    if (c->bye) return libaoi__fail(c, LIBAOI_ECLOSED, "closed");
+    if (c->bye) return libaoi__fail(c, LIBAOI_ECLOSED, "closed: libaoi_bye() has ended the session; libaoi_connect() begins another one");
     int code = c->closing_code;
     libaoi__fail(c, LIBAOI_ECLOSED, code ? "the daemon closed the connection: %s: %s" : "the daemon closed the connection", codec_code_name(code),
                  c->closing);
@@ -503,6 +503,7 @@ int libaoi_wait(struct libaoi *c, uint64_t seq, int timeout_ms)
 int libaoi_sync(struct libaoi *c, int timeout_ms)
 {
     libaoi_send(c);
+    if (c->failed) return c->failed; /* what was answered before says nothing of what was queued since, and is gone */
     uint64_t before = c->answered;
     int status = libaoi__await(c, c->seq, timeout_ms);
     return status ? status : c->refused > before ? LIBAOI_EREFUSED : 0;

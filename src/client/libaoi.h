@@ -265,7 +265,8 @@ const struct libaoi_counters *libaoi_counters(const struct libaoi *c);
 int libaoi_poll(struct libaoi *c, int timeout_ms);
 /* Until the reply to frame `seq` has come (its ack or pong handler has run). An Error as the reply is LIBAOI_EREFUSED. */
 int libaoi_wait(struct libaoi *c, uint64_t seq, int timeout_ms);
-/* Sends, and waits until everything has been answered. LIBAOI_EREFUSED if an Error was among the answers; refused commands are not: see the ack handler. */
+/* Sends, and waits until everything has been answered. LIBAOI_EREFUSED if an Error was among the answers; refused commands are not: see the ack handler.
+ * LIBAOI_ECLOSED on a connection that is gone, by libaoi_bye() too, even if nothing was left to be answered: what was queued since went nowhere. */
 int libaoi_sync(struct libaoi *c, int timeout_ms);
 
 /* ------------------------------------------------------------------------------------------------------------- commands

@@ -49,6 +49,22 @@ static void bye_is_answered_and_takes_everything_along(void **state)
     rig_stop(&rig);
 }
 
+static void what_is_queued_after_bye_is_not_reported_as_done(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, NULL);
+    struct client *a = rig_client(&rig);
+    assert_int_equal(libaoi_bye(a->c, TIMEOUT_MS), 0);
+    assert_int_equal(libaoi_sync(a->c, TIMEOUT_MS), LIBAOI_ECLOSED);
+    libaoi_flush(a->c, SPACE, 1);
+    assert_int_equal(libaoi_sync(a->c, TIMEOUT_MS), LIBAOI_ECLOSED);
+    assert_string_equal(libaoi_error(a->c), "closed: libaoi_bye() has ended the session; libaoi_connect() begins another one");
+    assert_int_equal(libaoi_poll(a->c, 0), LIBAOI_ECLOSED);
+    assert_int_equal(libaoi_wait(a->c, libaoi_ping(a->c, 1), TIMEOUT_MS), LIBAOI_ECLOSED);
+    rig_stop(&rig);
+}
+
 static void a_connection_that_ends_takes_its_entities_players_and_spaces_along(void **state)
 {
     (void)state;
@@ -518,6 +534,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_welcome_tells_the_limits_and_every_frame_is_answered_in_order),
         cmocka_unit_test(bye_is_answered_and_takes_everything_along),
+        cmocka_unit_test(what_is_queued_after_bye_is_not_reported_as_done),
         cmocka_unit_test(a_connection_that_ends_takes_its_entities_players_and_spaces_along),
         cmocka_unit_test(a_space_that_is_destroyed_closes_its_players),
         cmocka_unit_test(a_player_belongs_to_who_first_names_it_and_is_new_when_opened_again),
