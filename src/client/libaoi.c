@@ -1,6 +1,7 @@
 /* libaoi.c: a connection: connecting, writing, reading, and handing out what has come. */
 #include "client/libaoi.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -19,8 +20,9 @@
 #include "client/libaoi_impl.h"
 #include "wire/frame.h"
 
-#define DEFAULT_ADDRESS "127.0.0.1:2643"
+#define DEFAULT_HOST "127.0.0.1"
 #define DEFAULT_PORT "2643"
+#define DEFAULT_ADDRESS DEFAULT_HOST ":" DEFAULT_PORT
 #define DEFAULT_TIMEOUT_MS 5000
 #define READ_BYTES ((size_t)256 * 1024)
 #define HELLO_SEQ 1 /* each connection begins with it */
@@ -511,17 +513,46 @@ int libaoi_sync(struct libaoi *c, int timeout_ms)
 
 /* ------------------------------------------------------------------------------------------------------------- connecting */
 
-/* HOST:PORT, [IPV6]:PORT, HOST alone, :PORT alone. */
-static void address_split(const char *address, char *host, size_t host_size, char *port, size_t port_size)
+/* Of a Unix socket: unix:PATH, or what has a slash in it. NULL: the address is another one. */
+static const char *unix_path(const char *address)
 {
-    const char *from = address, *colon = strrchr(address, ':'), *bracket = strrchr(address, ']');
-    size_t len = strlen(address);
+    if (strncmp(address, "unix:", 5) == 0) return address + 5;
+    return strchr(address, '/') ? address : NULL;
+}
+
+/* Takes HOST:PORT, [IPV6]:PORT, HOST alone, :PORT alone apart; c->address is then the whole of what is tried, whatever was left out. -1: it is none of these. */
+static int address_take(struct libaoi *c, const char *address, char *error, size_t error_size)
+{
+    const char *colon = strrchr(address, ':'), *bracket = strrchr(address, ']'), *path = unix_path(address);
+    snprintf(c->address, sizeof c->address, "%s", address);
+    if (path && *path) return 0;
     if (colon && bracket && colon < bracket) colon = NULL;
-    if (colon) len = (size_t)(colon - address);
-    if (len >= 2 && from[0] == '[' && from[len - 1] == ']') from++, len -= 2;
-    snprintf(host, host_size, "%.*s", (int)len, len ? from : "127.0.0.1");
-    if (!len) snprintf(host, host_size, "127.0.0.1");
-    snprintf(port, port_size, "%s", colon && colon[1] ? colon + 1 : DEFAULT_PORT);
+    size_t len = colon ? (size_t)(colon - address) : strlen(address);
+    const char *port = colon && colon[1] ? colon + 1 : DEFAULT_PORT;
+    bool v6 = len > 2 && address[0] == '[' && address[len - 1] == ']', digits = strspn(port, "0123456789") == strlen(port);
+    unsigned long number = digits ? strtoul(port, NULL, 10) : 0;
+    const char *why = path                               ? "there is no path behind unix:"
+                      : !v6 && memchr(address, ':', len) ? "an IPv6 address stands in brackets, as in [::1]:" DEFAULT_PORT
+                      : number < 1 || number > 65535     ? "a port is a number from 1 to 65535"
+                      : len >= sizeof c->host            ? "no host has so long a name"
+                                                         : NULL;
+    if (why) {
+        snprintf(error, error_size, "cannot connect to \"%s\": %s. An address is HOST:PORT, for example " DEFAULT_ADDRESS ", or unix:PATH", address,
+                 why);
+        return -1;
+    }
+    snprintf(c->host, sizeof c->host, "%.*s", (int)len - 2 * v6, len ? address + v6 : "");
+    if (!len) snprintf(c->host, sizeof c->host, DEFAULT_HOST);
+    snprintf(c->port, sizeof c->port, "%lu", number);
+    snprintf(c->address, sizeof c->address, v6 ? "[%s]:%s" : "%s:%s", c->host, c->port);
+    return 0;
+}
+
+/* Whether aoid takes it with --listen, without more ado. */
+static bool is_of_this_machine(const char *host)
+{
+    struct in_addr v4;
+    return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 || (inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127);
 }
 
 /* A connected, non-blocking socket, or -errno. */
@@ -546,13 +577,6 @@ static int connect_one(const struct addrinfo *at, uint32_t receive_buffer, int64
     return -failure;
 }
 
-/* Of a Unix socket: unix:PATH, or what has a slash in it. NULL: the address is another one. */
-static const char *unix_path(const char *address)
-{
-    if (strncmp(address, "unix:", 5) == 0) return address + 5;
-    return strchr(address, '/') ? address : NULL;
-}
-
 static int connect_unix(const struct libaoi *c, const char *path, int64_t deadline, char *error, size_t error_size)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -567,34 +591,39 @@ static int connect_unix(const struct libaoi *c, const char *path, int64_t deadli
     return fd;
 }
 
-static int connect_any(const struct libaoi *c, const char *host, const char *port, int64_t deadline, char *error, size_t error_size)
+static int connect_any(const struct libaoi *c, int64_t deadline, char *error, size_t error_size)
 {
-    const char *address = c->address;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
-    int found = getaddrinfo(host, port, &hints, &list);
+    int found = getaddrinfo(c->host, c->port, &hints, &list);
     if (found) {
-        snprintf(error, error_size, "cannot find %s: %s. An address is HOST:PORT, for example " DEFAULT_ADDRESS ", or unix:PATH", address,
+        snprintf(error, error_size, "cannot find %s: %s. An address is HOST:PORT, for example " DEFAULT_ADDRESS ", or unix:PATH", c->address,
                  gai_strerror(found));
         return -1;
     }
     int fd = -EADDRNOTAVAIL;
     for (const struct addrinfo *at = list; at && fd < 0; at = at->ai_next) fd = connect_one(at, c->receive_buffer, deadline);
     freeaddrinfo(list);
-    if (fd < 0)
-        snprintf(error, error_size, "cannot connect to %s: %s. Is aoid running there? Start it with: aoid --listen %s", address, strerror(-fd),
-                 address);
+    if (fd >= 0) return fd;
+    if (is_of_this_machine(c->host))
+        snprintf(error, error_size, "cannot connect to %s: %s. Is aoid running there? Start it with: aoid --listen %s", c->address, strerror(-fd),
+                 c->address);
+    else
+        snprintf(
+            error, error_size,
+            "cannot connect to %s: %s. Is aoid running there? Without a tokens_file it can be reached from its own machine only, and else where its "
+            "option listen says",
+            c->address, strerror(-fd));
     return fd;
 }
 
 /* A socket over which the daemon can be spoken to, or a negative number. */
 static int conn_dial(struct libaoi *c, int64_t deadline, char *error, size_t error_size)
 {
-    char host[256], port[32], why[200];
+    char why[200];
     const char *path = unix_path(c->address);
     if (path) return connect_unix(c, path, deadline, error, error_size);
-    address_split(c->address, host, sizeof host, port, sizeof port);
-    int fd = connect_any(c, host, port, deadline, error, error_size);
-    if (fd < 0 || !c->tls || !libaoi_tls_connect(c->tls, fd, host, deadline, why, sizeof why)) return fd;
+    int fd = connect_any(c, deadline, error, error_size);
+    if (fd < 0 || !c->tls || !libaoi_tls_connect(c->tls, fd, c->host, deadline, why, sizeof why)) return fd;
     snprintf(error, error_size, "cannot speak with %s: %s", c->address, why);
     close(fd);
     return -1;
@@ -630,7 +659,6 @@ static const char *closed_advice(const struct libaoi *c)
 
 struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error, size_t error_size)
 {
-    const char *address = options->address ? options->address : DEFAULT_ADDRESS;
     int timeout_ms = options->timeout_ms ? (int)options->timeout_ms : DEFAULT_TIMEOUT_MS;
     int64_t deadline = deadline_ms(timeout_ms);
     struct libaoi *c = mem_zalloc(sizeof *c);
@@ -641,14 +669,14 @@ struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error,
     c->keeps = options->resume;
     c->lease_ms = options->lease_ms;
     c->receive_buffer = options->receive_buffer;
-    snprintf(c->address, sizeof c->address, "%s", address);
     snprintf(c->client_name, sizeof c->client_name, "%s", options->client_name ? options->client_name : "libaoi");
     if (options->token) c->token = strdup(options->token);
-    bool tls = options->tls && !unix_path(address);
-    if (tls) c->tls = libaoi_tls_new(options->tls_ca, options->tls_cert, options->tls_key, error, error_size);
+    bool known = address_take(c, options->address ? options->address : DEFAULT_ADDRESS, error, error_size) == 0;
+    bool tls = options->tls && !unix_path(c->address);
+    if (known && tls) c->tls = libaoi_tls_new(options->tls_ca, options->tls_cert, options->tls_key, error, error_size);
     c->seq = c->answered = HELLO_SEQ;
     arena_init(&c->arena, ARENA_BYTES);
-    if (!tls || c->tls) c->fd = conn_dial(c, deadline, error, error_size);
+    if (known && (!tls || c->tls)) c->fd = conn_dial(c, deadline, error, error_size);
     if (c->fd < 0) {
         libaoi_abandon(c);
         return NULL;
@@ -658,13 +686,14 @@ struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error,
         status = libaoi__fail(c, LIBAOI_EPROTOCOL, "max_frame_bytes of %u is too small for this client", c->welcome.max_frame_bytes);
     if (!status) return c;
     if (status == LIBAOI_EREFUSED || c->refused_code)
-        snprintf(error, error_size, "aoid at %s refused the connection: %s", address, c->error);
+        snprintf(error, error_size, "aoid at %s refused the connection: %s", c->address, c->error);
     else if (status == LIBAOI_ETIMEOUT)
-        snprintf(error, error_size, "%s takes connections, but says nothing: %s. Is it stopped or overloaded, or is it not aoid?", address, c->error);
+        snprintf(error, error_size, "%s takes connections, but says nothing: %s. Is it stopped or overloaded, or is it not aoid?", c->address,
+                 c->error);
     else if (status == LIBAOI_ECLOSED)
-        snprintf(error, error_size, "%s takes connections, but not this one: %s. Its log says why%s", address, c->error, closed_advice(c));
+        snprintf(error, error_size, "%s takes connections, but not this one: %s. Its log says why%s", c->address, c->error, closed_advice(c));
     else
-        snprintf(error, error_size, "%s answered, but not as aoid does: %s", address, c->error);
+        snprintf(error, error_size, "%s answered, but not as aoid does: %s", c->address, c->error);
     libaoi_close(c);
     return NULL;
 }

@@ -207,7 +207,8 @@ struct libaoi_handlers {
 struct libaoi;
 
 struct libaoi_options {
-    const char *address;     /* HOST:PORT, [IPV6]:PORT, unix:PATH or a path with a slash in it, of a Unix socket; NULL: 127.0.0.1:2643 */
+    /* HOST:PORT, [IPV6]:PORT, unix:PATH or a path with a slash in it, of a Unix socket. A host that is left out is 127.0.0.1, a port 2643; NULL: both. */
+    const char *address;
     const char *client_name; /* for the daemon's log */
     uint32_t timeout_ms;     /* for connecting and the Welcome; 0: 5,000 */
     bool mirror;             /* keep the view of each player, and check every delta against the protocol */

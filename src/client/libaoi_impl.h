@@ -23,8 +23,9 @@ struct libaoi {
     char error[320];
 
     char address[300], client_name[100];
-    char *token;            /* or NULL */
-    struct libaoi_tls *tls; /* NULL: none */
+    char host[256], port[8]; /* of the address, where that is of no Unix socket */
+    char *token;             /* or NULL */
+    struct libaoi_tls *tls;  /* NULL: none */
     uint8_t resume_token[32];
     size_t resume_token_len;
     bool resumed; /* the last Welcome says so */

@@ -64,7 +64,8 @@ static void print_help(FILE *out)
     fprintf(
         out,
         "\n"
-        "  --address HOST:PORT   the daemon; 127.0.0.1:2643 if not given. Its Unix socket: a path with a slash in it, or unix:PATH\n"
+        "  --address HOST:PORT   the daemon; 127.0.0.1:2643 if not given, and so is either half: HOST alone means port 2643, :PORT alone 127.0.0.1.\n"
+        "                        IPv6: [::1]:2643. Its Unix socket: a path with a slash in it, or unix:PATH\n"
         "  --tls                 speak TLS; --ca FILE: trust these authorities, not the system's; --cert FILE --key FILE: show a certificate\n"
         "  AOI_TOKEN             in the environment: the secret, where the daemon has a tokens_file\n"
         "  --timeout MS          how long to wait for an answer; %d if not given\n"

@@ -332,12 +332,36 @@ static void what_arrives_byte_by_byte_or_all_at_once_is_the_same(void **state)
     buf_clear(&says);
 }
 
+static void expect_address_error(const char *address, const char *words)
+{
+    char error[400];
+    assert_null(libaoi_connect(&(struct libaoi_options){.address = address, .timeout_ms = 1}, error, sizeof error));
+    if (!strstr(error, words)) fail_msg("\"%s\" does not say \"%s\"", error, words);
+}
+
 static void an_address_that_is_none_says_how_one_is_written(void **state)
 {
     (void)state;
-    char error[400];
-    assert_null(libaoi_connect(&(struct libaoi_options){.address = "127.0.0.1:no-such-port"}, error, sizeof error));
-    assert_non_null(strstr(error, "An address is HOST:PORT, for example 127.0.0.1:2643"));
+    expect_address_error("127.0.0.1:no-such-port", "cannot connect to \"127.0.0.1:no-such-port\": a port is a number from 1 to 65535. An address is "
+                                                   "HOST:PORT, for example 127.0.0.1:2643, or unix:PATH");
+    expect_address_error("127.0.0.1:99999", "cannot connect to \"127.0.0.1:99999\": a port is a number from 1 to 65535");
+    expect_address_error("127.0.0.1:0", "a port is a number from 1 to 65535");
+    expect_address_error("127.0.0.1:-1", "a port is a number from 1 to 65535");
+    expect_address_error("127.0.0.1:99999999999999999999999", "a port is a number from 1 to 65535");
+    expect_address_error("::1:2643", "an IPv6 address stands in brackets, as in [::1]:2643");
+    expect_address_error("::1", "an IPv6 address stands in brackets");
+    expect_address_error("unix:", "cannot connect to \"unix:\": there is no path behind unix:");
+}
+
+/* Where no daemon listens, not even one that runs beside the tests. */
+static void an_address_that_leaves_something_out_is_told_whole(void **state)
+{
+    (void)state;
+    expect_address_error(":1", "cannot connect to 127.0.0.1:1: Connection refused. Is aoid running there? Start it with: aoid --listen 127.0.0.1:1");
+    expect_address_error("127.77.0.3", "cannot connect to 127.77.0.3:2643: ");
+    expect_address_error("127.77.0.3:", "Start it with: aoid --listen 127.77.0.3:2643");
+    expect_address_error("0.0.0.0:1",
+                         "cannot connect to 0.0.0.0:1: Connection refused. Is aoid running there? Without a tokens_file it can be reached from");
 }
 
 int main(void)
@@ -351,6 +375,7 @@ int main(void)
         cmocka_unit_test(the_reason_of_a_close_is_told),
         cmocka_unit_test(what_arrives_byte_by_byte_or_all_at_once_is_the_same),
         cmocka_unit_test(an_address_that_is_none_says_how_one_is_written),
+        cmocka_unit_test(an_address_that_leaves_something_out_is_told_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,6 +121,8 @@ static void every_complaint_says_what_to_do(void **state)
     (void)state;
     assert_int_equal(run("", "aoictl", "--address 127.0.0.1:1 ping"), 1);
     expect_output("Is aoid running there? Start it with: aoid --listen 127.0.0.1:1");
+    assert_int_equal(run("", "aoictl", "--address 127.0.0.1:99999 ping"), 1);
+    expect_output("aoictl: cannot connect to \"127.0.0.1:99999\": a port is a number from 1 to 65535");
     assert_int_equal(aoictl("", "fly"), 2);
     expect_output("aoictl --help lists them");
     assert_int_equal(aoictl("", "add 9 1 0,0"), 1);
