@@ -293,37 +293,52 @@ static int run(struct aoictl *ctl, int n, char **words)
     return status;
 }
 
-int main(int argc, char **argv)
+/* The options in front of the verb. -1: go on; else an exit status. */
+static int parse_options(struct aoictl *ctl, int argc, char **argv)
 {
     static const struct option options[] = {
         {"address", required_argument, NULL, 'a'}, {"timeout", required_argument, NULL, 't'}, {"tls", no_argument, NULL, 'T'},
         {"ca", required_argument, NULL, 'A'},      {"cert", required_argument, NULL, 'C'},    {"key", required_argument, NULL, 'K'},
         {"hold", no_argument, NULL, 'H'},          {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
     };
-    struct aoictl ctl = {.timeout_ms = DEFAULT_TIMEOUT_MS};
     uint32_t timeout_ms;
+    opterr = 0; /* it is said here */
     /* "+": the options behind the verb are the verb's; negative coordinates are no options */
-    for (int o; (o = getopt_long(argc, argv, "+h", options, NULL)) != -1;) {
-        ctl.tls |= strchr("TACK", o) != NULL; /* each of them asks for it */
+    for (int o; (o = getopt_long(argc, argv, "+:h", options, NULL)) != -1;) {
+        const char *word = argv[optind - 1];
+        ctl->tls |= strchr("TACK", o) != NULL; /* each of them asks for it */
         if (o == 'a')
-            ctl.address = optarg;
+            ctl->address = optarg;
         else if (o == 'A')
-            ctl.ca = optarg;
+            ctl->ca = optarg;
         else if (o == 'C')
-            ctl.cert = optarg;
+            ctl->cert = optarg;
         else if (o == 'K')
-            ctl.key = optarg;
+            ctl->key = optarg;
         else if (o == 'H')
-            ctl.hold = true;
-        else if (o == 'T')
-            continue;
-        else if (o == 't' && aoictl_parse_u32(&ctl, "timeout", optarg, &timeout_ms))
-            ctl.timeout_ms = (int)(timeout_ms & INT32_MAX);
+            ctl->hold = true;
+        else if (o == 't' && !aoictl_parse_u32(ctl, "timeout", optarg, &timeout_ms))
+            return AOICTL_USAGE;
+        else if (o == 't')
+            ctl->timeout_ms = timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms;
         else if (o == 'h')
             return print_help(stdout), AOICTL_OK;
-        else
-            return fprintf(stderr, "aoictl: options of a verb stand behind it; aoictl --help lists them\n"), AOICTL_USAGE;
+        else if (o == ':')
+            return aoictl_bad_usage(ctl, "%s needs a value behind it; aoictl --help says of what kind", word);
+        else if (o == '?' && optopt && strchr(word, '='))
+            return aoictl_bad_usage(ctl, "%s: %.*s takes no value", word, (int)strcspn(word, "="), word);
+        else if (o == '?')
+            return aoictl_bad_usage(ctl, "there is no option %s in front of a verb; options of a verb stand behind it; aoictl --help lists them",
+                                    word);
     }
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    struct aoictl ctl = {.timeout_ms = DEFAULT_TIMEOUT_MS};
+    int status = parse_options(&ctl, argc, argv);
+    if (status >= 0) return status;
     if (ctl.tls && ctl.address != NULL && (strncmp(ctl.address, "unix:", 5) == 0 || strchr(ctl.address, '/') != NULL))
         return fprintf(stderr, "aoictl: %s is a Unix socket, and no TLS is spoken there: leave out --tls, --ca, --cert and --key\n", ctl.address),
                AOICTL_USAGE;

@@ -144,13 +144,32 @@ static void every_complaint_says_what_to_do(void **state)
     rig_stop(&configured);
     assert_int_equal(aoictl("", "set 1 2 extra=3"), 2);
     expect_output("unknown field \"extra=3\"; they are radius, layers, appeal, priority, payload (extra goes with move)");
-    assert_int_equal(aoictl("", "--no-such-option ping"), 2);
-    expect_output("aoictl --help lists them");
     assert_int_equal(aoictl("", "replay x --speed 2 --steps-per-second 3"), 2);
     expect_output("give one of them");
     assert_int_equal(run("", "aoictl", "--help"), 0);
     expect_output("Examples:");
     assert_int_equal(run("", "aoictl", ""), 2);
+}
+
+/* One sentence each, of what is wrong and of nothing else. */
+static void a_wrong_option_in_front_of_the_verb_is_told_in_one_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments, *says;
+    } cases[] = {
+        {"--timeout x ping", "aoictl: timeout \"x\" is no whole number\n"},
+        {"--timeout", "aoictl: --timeout needs a value behind it; aoictl --help says of what kind\n"},
+        {"--hold=3 ping", "aoictl: --hold=3: --hold takes no value\n"},
+        {"--no-such-option ping",
+         "aoictl: there is no option --no-such-option in front of a verb; options of a verb stand behind it; aoictl --help lists "
+         "them\n"},
+        {"--count 3 watch 1", "aoictl: there is no option --count in front of a verb; options of a verb stand behind it; aoictl --help lists them\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(run("", "aoictl", cases[i].arguments), 2);
+        assert_string_equal(output, cases[i].says);
+    }
 }
 
 static void replay_drives_a_trace_that_is_packed_or_not(void **state)
@@ -326,6 +345,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(watch_prints_one_line_an_item, setup, teardown),
         cmocka_unit_test(watch_keeps_its_connection_though_nothing_comes),
         cmocka_unit_test_setup_teardown(every_complaint_says_what_to_do, setup, teardown),
+        cmocka_unit_test(a_wrong_option_in_front_of_the_verb_is_told_in_one_line),
         cmocka_unit_test_setup_teardown(replay_drives_a_trace_that_is_packed_or_not, setup, teardown),
         cmocka_unit_test_setup_teardown(replay_sums_up_what_was_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(broken_tables_are_refused_with_their_line, setup, teardown),
