@@ -70,7 +70,8 @@ struct aoi_settings {
     uint32_t flush_ms;    /* kept for the caller, who has the clock; 0: only commanded flushes. No default here. */
     bool persistent;      /* outlives its owner */
     /* from here on: changeable by aoi_space_set(), like flush_ms */
-    float leave_margin;           /* what was told stays until it is so much further away; 0: none */
+    float
+        leave_margin; /* what was told stays until it is so much further away (in cells: while it would be seen if both stood so much nearer); 0: none */
     uint32_t min_stay_ms;         /* what was told stays so long at least; 0: no such time. What entered before it was set counts as long ago */
     uint32_t max_view;            /* entities in a view at most, the best by rank; 0: no limit. Up to AOI_MAX_VIEW */
     uint32_t max_enter_per_flush; /* 0: no limit */

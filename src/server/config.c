@@ -408,7 +408,9 @@ static const struct option options[] = {
     {"space", "flush_ms", parse_count, SPACE_AT(settings.flush_ms), "50", 0, AOI_FLUSH_MS_MAX,
      "Changes are told at most so much later; 0: only the Flush command flushes."},
     {"space", "leave_margin", parse_float, SPACE_AT(settings.leave_margin), "0", 0, AOI_COORD_MAX,
-     "What was told stays until it is so much further away than it must be to enter."},
+     "What was told stays until it is so much further away than it must be to enter. In cells: while it would be seen if it and the unit each stood "
+     "nearer to "
+     "the other by that."},
     {"space", "min_stay_ms", parse_count, SPACE_AT(settings.min_stay_ms), "0", 0, DAY_MS, "What was told stays so long at least."},
     {"space", "max_view", parse_count, SPACE_AT(settings.max_view), "0", 0, AOI_MAX_VIEW,
      "A player sees so many entities at most, the best by rank; 0: no limit."},

@@ -82,6 +82,11 @@ static void say_rule(struct sentence *s, const struct aoi_why *w)
         say_eye(s, w);
         break;
     case AOI_RULE_LEAVE_MARGIN:
+        if (!w->by_viewport && w->shape == AOI_SHAPE_CELLS) {
+            say(s, "seen: told before, and it still would be if both stood nearer to each other by the leave_margin of %.7g: ", (double)w->margin);
+            say_eye(s, w);
+            break;
+        }
         say(s, "seen: told before, and still within the leave_margin of %.7g around ", (double)w->margin);
         if (!w->by_viewport) say(s, "the range of ");
         say_eye(s, w);

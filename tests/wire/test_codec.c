@@ -552,6 +552,10 @@ static void the_rule_that_decides_is_told_in_a_sentence(void **state)
          "seen: told before, and still within the leave_margin of 5 around the range of unit 7 (52 away, radius 50)");
     says((struct aoi_why){.rule = AOI_RULE_LEAVE_MARGIN, .seen = true, .told = true, .by_viewport = true, VIEWPORT, .margin = 0.5f},
          "seen: told before, and still within the leave_margin of 0.5 around the viewport -10,-5.5 to 10,7");
+    says(
+        (struct aoi_why){
+            .rule = AOI_RULE_LEAVE_MARGIN, .seen = true, .told = true, .shape = AOI_SHAPE_CELLS, .unit = 7, .away = 3, .cell_range = 1, .margin = 4},
+        "seen: told before, and it still would be if both stood nearer to each other by the leave_margin of 4: unit 7 (3 cells away, cell_range 1)");
     says((struct aoi_why){.rule = AOI_RULE_MIN_STAY, .seen = true, .told = true, .stay_left_ms = 320},
          "seen: told so lately that min_stay_ms keeps it for another 320 ms");
     says((struct aoi_why){.rule = AOI_RULE_FAR, .unit = 7, .away = 61.25, .radius = 50, .margin = 5},
