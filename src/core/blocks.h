@@ -153,7 +153,7 @@ static inline struct aoi__home aoi__home_of(const struct aoi__blocks *dir, uint3
     return slot < dir->home.n ? dir->home.at[slot] : (struct aoi__home){.page = AOI__NOWHERE};
 }
 
-/* The columns behind x. They are reckoned in numbers, for an empty page has none, and to a null pointer nothing may be added. */
+/* What stands behind x, a column or the like. It is reckoned in numbers, for an empty page has none, and to a null pointer nothing may be added. */
 static inline void *aoi__page_behind(const void *column, size_t bytes)
 {
     return (void *)((uintptr_t)column + bytes);

@@ -172,7 +172,8 @@ void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *
     for (uint32_t at = 0, end = c->bytes < COVER_FETCHED ? c->bytes : COVER_FETCHED; at < end; at += MEM_LINE) __builtin_prefetch(masks + at);
     __builtin_prefetch((const char *)(c->page + c->n) - 1); /* it need not begin at a line */
     if (c->unit == AOI__NONE) return;
-    __builtin_prefetch(&space->scratch->dir->home.at[c->unit]);
+    const struct aoi__home *homes = space->scratch->dir->home.at; /* NULL where all have appeal */
+    __builtin_prefetch(aoi__page_behind(homes, c->unit * sizeof *homes));
     if (c->late != NULL) __builtin_prefetch(&space->hot[c->unit]); /* where distances are measured from */
 }
 

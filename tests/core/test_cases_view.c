@@ -577,6 +577,21 @@ CASE(a_castle_is_seen_from_afar_by_units_and_viewports_and_a_dot_beside_it_is_no
     }
 }
 
+CASE(many_players_are_served_whose_units_all_have_appeal_where_nothing_else_is)
+{
+    for (uint64_t i = 1; i <= 20; i++) {
+        const struct aoi_entity e = {.id = i, .pos = {(float)i, 0, 0}, .radius = 100, .layers = 1, .appeal = 5};
+        assert_int_equal(model_entity_add(&r->m, r->s, 1, AOI_ADD_NEW, &e), AOI_OK);
+        rig_subscribe(r, i, i);
+    }
+    rig_flush(r);
+    for (uint64_t i = 1; i <= 20; i++) rig_move(r, i, (float)i, 1);
+    rig_flush(r);
+    for (uint64_t i = 1; i <= 20; i++) rig_move(r, i, (float)i, 2);
+    rig_flush(r);
+    for (uint64_t i = 1; i <= 20; i++) assert_int_equal(rig_told(r, i)->updates, 19);
+}
+
 CASE(a_castle_moves_changes_and_ends_like_anything_else)
 {
     watch_from_origin(r);
@@ -770,6 +785,7 @@ int main(void)
         cmocka_unit_test(with_tiers_there_is_room_for_the_rows_of_many_that_changed_their_cells_and_of_many_that_have_appeal),
         cmocka_unit_test(tiers_are_written_as_text_and_read_back),
         cmocka_unit_test(a_castle_is_seen_from_afar_by_units_and_viewports_and_a_dot_beside_it_is_not),
+        cmocka_unit_test(many_players_are_served_whose_units_all_have_appeal_where_nothing_else_is),
         cmocka_unit_test(a_castle_moves_changes_and_ends_like_anything_else),
         cmocka_unit_test(a_player_that_wants_presence_only_gets_all_but_updates_and_one_full_delta_when_it_wants_more),
         cmocka_unit_test(a_viewport_of_presence_only_that_slides_tells_the_rims),
