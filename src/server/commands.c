@@ -61,11 +61,11 @@ static void count(struct batch *batch, uint64_t id, int status)
                    : "");
 }
 
-/* The cap of max_view, wherever it is set: false, and refused. */
+/* The cap of max_view, wherever it is set: false, and refused. No option moves it, and the text must not send anybody to look for one. */
 static bool view_fits(struct batch *batch, uint64_t id, uint32_t max_view)
 {
     if (max_view <= AOI_MAX_VIEW) return true;
-    refuse(batch, id, CODEC_LIMIT_EXCEEDED, "max_view is 65536 at most");
+    refuse(batch, id, CODEC_LIMIT_EXCEEDED, explain_view(batch->dispatch, max_view));
     return false;
 }
 

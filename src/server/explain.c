@@ -369,6 +369,12 @@ const char *explain_memory(struct dispatch *dispatch)
     return text != NULL ? text : "max_memory_bytes is reached: remove something first";
 }
 
+const char *explain_view(struct dispatch *dispatch, uint32_t max_view)
+{
+    const char *text = say(dispatch, "max_view is %u; it is 65536 at most, in any configuration (0: no limit)", max_view);
+    return text != NULL ? text : "max_view is 65536 at most, in any configuration";
+}
+
 const char *explain_sessions(struct dispatch *dispatch)
 {
     const char *text = say(dispatch, "there are max_sessions = %u already, those included whose lease runs", dispatch->config->max_sessions);

@@ -19,6 +19,8 @@ const char *explain_first_frame(int code, const void *bytes, size_t len);
 const char *explain_role(struct dispatch *dispatch, const struct token *token, enum role least);
 /* What a command would add is over max_memory_bytes. */
 const char *explain_memory(struct dispatch *dispatch);
+/* A max_view over AOI_MAX_VIEW. */
+const char *explain_view(struct dispatch *dispatch, uint32_t max_view);
 /* One session more would be over max_sessions. */
 const char *explain_sessions(struct dispatch *dispatch);
 /* A frame's seq is not above the last one. */

@@ -122,12 +122,14 @@ const char *aoictl_advice(int code, const char *text)
     if (code == LIBAOI_NOT_OWNER && strstr(text, "connection is gone")) return strstr(text, "ADOPT") ? "; see `aoictl adopt`" : "";
     if (code == LIBAOI_NOT_OWNER && strstr(text, "cannot be destroyed")) return "; take it out of the file and start the daemon anew";
     if (code == LIBAOI_NOT_OWNER && strstr(text, "needs a token")) return "; put the secret of such a one into the environment variable AOI_TOKEN";
+    /* the daemon says "NAME = VALUE" where an option decided; some limits are fixed numbers, and no option helps */
+    if (code == LIBAOI_LIMIT_EXCEEDED || strstr(text, "over max_radius"))
+        return strstr(text, " = ") ? "; see the [limits] of the daemon's configuration" : "";
     switch (code) {
     case LIBAOI_UNKNOWN_SPACE: return "; see `aoictl spaces`, or make it: aoictl create SPACE";
     case LIBAOI_UNKNOWN_ENTITY: return "; an entity goes with the connection that added it: see aoictl --help about --hold";
     case LIBAOI_NOT_OWNER: return "; only the connection that made it may change it: see aoictl --help about --hold and standard input";
     case LIBAOI_DUPLICATE_ENTITY: return "; with upsert=yes one's own entity is written over";
-    case LIBAOI_LIMIT_EXCEEDED: return "; see the [limits] of the daemon's configuration";
     case LIBAOI_UNAUTHENTICATED: return "; a token goes into the environment variable AOI_TOKEN";
     case LIBAOI_DRAINING: return "; the daemon is about to exit, try again when it runs again";
     default: return "";

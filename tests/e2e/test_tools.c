@@ -172,6 +172,34 @@ static void a_wrong_option_in_front_of_the_verb_is_told_in_one_line(void **state
     }
 }
 
+static void a_limit_is_looked_for_in_the_configuration_only_where_it_stands_there(void **state)
+{
+    (void)state;
+    static const char hint[] = "; see the [limits] of the daemon's configuration\n";
+    static const char *const fixed[] = {"create 1 max_view=99999", "player 2 7 box=0,0,1,1 max_view=99999", "create 1 cell_range=99",
+                                        "create 1 flush_ms=999999999"};
+    struct rig tight;
+    char arguments[256];
+    rig_start(&tight, (const char *[]){"space.2.flush_ms=20", "max_entities=1", "max_radius=5", "query_page=3", NULL});
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+        snprintf(arguments, sizeof arguments, "--address %s %s", tight.daemon.address, fixed[i]);
+        assert_int_equal(run("", "aoictl", arguments), 1);
+        expect_output("at most");
+        if (strstr(output, "[limits]")) fail_msg("%s: %s", fixed[i], output);
+    }
+    snprintf(arguments, sizeof arguments, "--address %s -", tight.daemon.address);
+    assert_int_equal(run("printf '%s\n' 'add 2 1 0,0' 'add 2 2 0,0' |", "aoictl", arguments), 1);
+    expect_output("max_entities = 1 entities already");
+    expect_output(hint);
+    assert_int_equal(run("echo 'add 2 1 0,0 radius=6' |", "aoictl", arguments), 1);
+    expect_output("over max_radius = 5");
+    expect_output(hint);
+    assert_int_equal(run("echo 'query 2 nearest 0,0 4' |", "aoictl", arguments), 1);
+    expect_output("over query_page = 3");
+    expect_output(hint);
+    rig_stop(&tight);
+}
+
 static void replay_drives_a_trace_that_is_packed_or_not(void **state)
 {
     (void)state;
@@ -346,6 +374,7 @@ int main(void)
         cmocka_unit_test(watch_keeps_its_connection_though_nothing_comes),
         cmocka_unit_test_setup_teardown(every_complaint_says_what_to_do, setup, teardown),
         cmocka_unit_test(a_wrong_option_in_front_of_the_verb_is_told_in_one_line),
+        cmocka_unit_test(a_limit_is_looked_for_in_the_configuration_only_where_it_stands_there),
         cmocka_unit_test_setup_teardown(replay_drives_a_trace_that_is_packed_or_not, setup, teardown),
         cmocka_unit_test_setup_teardown(replay_sums_up_what_was_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(broken_tables_are_refused_with_their_line, setup, teardown),

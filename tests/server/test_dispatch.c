@@ -468,6 +468,7 @@ static void a_refusal_names_the_limit_that_is_reached(void **state)
     BATCH(rig, s, 0, CREATE(0));
     for (uint64_t id = 1; id <= 1000; id++) BATCH(rig, s, 0, ADD(id, 0, 0), OPEN_PLAYER(id));
     for (uint64_t id = 1; id <= 10; id++) BATCH(rig, s, 0, SUBSCRIBE(1, id));
+    REFUSED(LIMIT_EXCEEDED, "max_view is 99999; it is 65536 at most, in any configuration (0: no limit)", OPEN_WITH(1, .max_view = 99999));
     REFUSED(LIMIT_EXCEEDED, "the space has max_entities = 1000 entities already", ADD(1001, 0, 0));
     REFUSED(LIMIT_EXCEEDED, "the payload has 101 bytes, over max_payload = 100",
             {.kind = CODEC_SET_PAYLOAD, .u.set_payload = {.id = 1, .payload = payload, .payload_len = sizeof payload}});
