@@ -117,6 +117,13 @@ int aoictl_failed(const struct aoictl *ctl, const char *format, ...)
     return AOICTL_FAILED;
 }
 
+void aoictl_refused(const struct aoictl *ctl, const struct libaoi_refusal *r, const char *advice)
+{
+    char id[32] = "";
+    if (r->id != 0) snprintf(id, sizeof id, " (%" PRIu64 ")", r->id); /* 0: it is about none, but about the command as a whole */
+    aoictl_failed(ctl, "%s%s: %s%s", libaoi_code_name(r->code), id, r->text, advice);
+}
+
 const char *aoictl_advice(int code, const char *text)
 {
     if (code == LIBAOI_NOT_OWNER && strstr(text, "connection is gone")) return strstr(text, "ADOPT") ? "; see `aoictl adopt`" : "";
@@ -154,7 +161,7 @@ static void on_ack(void *ctx, const struct libaoi_ack *ack)
     }
     for (size_t i = 0; i < ack->n; i++) {
         const struct libaoi_refusal *r = &ack->refusals[i];
-        aoictl_failed(ctl, "%s (%" PRIu64 "): %s%s", libaoi_code_name(r->code), r->id, r->text, ctl->plain ? "" : aoictl_advice(r->code, r->text));
+        aoictl_refused(ctl, r, ctl->plain ? "" : aoictl_advice(r->code, r->text));
     }
     ctl->refused += ack->refused;
 }

@@ -32,7 +32,7 @@ void aoictl_tally(struct aoictl_tally *t, const struct aoictl *ctl, const struct
         if (known) continue;
         t->by_code[r->code > 0 && r->code < CODES ? r->code : 0]++;
         snprintf(t->said, sizeof t->said, "%s", r->text);
-        if (t->refused++ < EXAMPLES) aoictl_failed(ctl, "%s (%" PRIu64 "): %s", libaoi_code_name(r->code), r->id, r->text);
+        if (t->refused++ < EXAMPLES) aoictl_refused(ctl, r, "");
     }
 }
 

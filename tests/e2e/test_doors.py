@@ -526,7 +526,7 @@ def aoictl_has_a_token_and_a_unix_socket():
                 status, text = aoictl("--address", address, "ping", token=token)
                 assert status == 1 and why in text, text
         status, text = aoictl("--address", f["socket"], "create", "1", token=READER)
-        assert status == 1 and "needs a token of a writer" in text and "AOI_TOKEN" in text and "--hold" not in text, text
+        assert status == 1 and "aoictl: NOT_OWNER: this needs a token of a writer" in text and "AOI_TOKEN" in text and "--hold" not in text, text
         for address in (f["socket"], "unix:" + f["socket"]):
             status, text = aoictl("--address", address, "--tls", "ping", token=READER)
             assert status == 2 and "no TLS is spoken there" in text, text
