@@ -685,7 +685,9 @@ struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error,
     if (!status && c->welcome.max_frame_bytes < MIN_FRAME_BYTES)
         status = libaoi__fail(c, LIBAOI_EPROTOCOL, "max_frame_bytes of %u is too small for this client", c->welcome.max_frame_bytes);
     if (!status) return c;
-    if (status == LIBAOI_EREFUSED || c->refused_code)
+    if (status == LIBAOI_ECLOSED && c->closing_code)
+        snprintf(error, error_size, "aoid at %s refused the connection: %s: %s", c->address, codec_code_name(c->closing_code), c->closing);
+    else if (status == LIBAOI_EREFUSED || c->refused_code)
         snprintf(error, error_size, "aoid at %s refused the connection: %s", c->address, c->error);
     else if (status == LIBAOI_ETIMEOUT)
         snprintf(error, error_size, "%s takes connections, but says nothing: %s. Is it stopped or overloaded, or is it not aoid?", c->address,

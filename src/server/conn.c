@@ -269,13 +269,14 @@ static void take_input(struct conn *conn, const char *data, size_t len, bool mor
                                                                               : INPUT_READING);
 }
 
-/* A plain client is told so in its own language. */
+/* A plain client is told so in its own language, and the log says why as it does of a handshake that failed. */
 static void refuse_plain(struct conn *conn)
 {
     conn->session.out.seal = NULL;
     tls_free(conn->tls);
     conn->tls = NULL;
-    turn_away(conn, CODEC_UNAUTHENTICATED, "this port speaks TLS, and this is none", CLOSE_TLS);
+    log_info("tls", "peer=%s error=\"it does not begin with a TLS handshake: a plain client at a port that speaks TLS\"", conn->session.peer);
+    turn_away(conn, CODEC_UNAUTHENTICATED, "this port speaks TLS (the daemon has a tls_cert), and the connection is a plain one", CLOSE_TLS);
 }
 
 static void take_sealed(struct conn *conn, const char *data, size_t len, bool more)

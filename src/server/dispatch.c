@@ -57,8 +57,8 @@ static bool admit(struct dispatch *dispatch, struct session *session, const stru
         session_deny(session);
         return false;
     }
-    session_refuse(dispatch->sessions, session, frame->seq, CODEC_UNAUTHENTICATED, "this daemon has a tokens_file, and Hello has no token",
-                   CLOSE_NO_TOKEN);
+    session_refuse(dispatch->sessions, session, frame->seq, CODEC_UNAUTHENTICATED,
+                   "Hello has no token, and this daemon has a tokens_file: the secret of one of its lines goes into Hello.token", CLOSE_NO_TOKEN);
     return false;
 }
 

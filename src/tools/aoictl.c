@@ -283,13 +283,22 @@ struct libaoi *aoictl_connect(const struct aoictl *ctl, const struct libaoi_hand
     return libaoi_connect(&options, error, error_size);
 }
 
+/* What to do where the daemon was reached, and lets nobody in like this: there is no connection that would know its code, only what was said. */
+static const char *connect_advice(const char *error)
+{
+    if (strstr(error, "has no token")) return "; for aoictl put it into the environment variable AOI_TOKEN: AOI_TOKEN=SECRET aoictl ...";
+    if (strstr(error, "the token in Hello")) return "; aoictl took it from the environment variable AOI_TOKEN";
+    if (strstr(error, "this port speaks TLS")) return "; aoictl speaks it with --tls, or with --ca FILE where the system does not know the authority";
+    return "";
+}
+
 static int run(struct aoictl *ctl, int n, char **words)
 {
     char error[512];
     const struct libaoi_handlers handlers = {
         .ctx = ctl, .ack = on_ack, .delta = aoictl_on_delta, .observed = aoictl_on_observed, .lost = aoictl_on_lost};
     ctl->c = aoictl_connect(ctl, &handlers, error, sizeof error);
-    if (!ctl->c) return aoictl_failed(ctl, "%s", error);
+    if (!ctl->c) return aoictl_failed(ctl, "%s%s", error, connect_advice(error));
     int status = ctl->script ? run_script(ctl) : run_verb(ctl, n, words);
     if (ctl->hold && status == AOICTL_OK) {
         if (ctl->made) fprintf(stderr, "aoictl: staying connected; Ctrl-C ends it, and removes what was added\n");

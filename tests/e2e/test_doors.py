@@ -524,7 +524,7 @@ def aoictl_has_a_token_and_a_unix_socket():
             assert aoictl("--address", address, "ping", token=READER)[0] == 0
             for token, why in (("", "has no token"), ("guess", "none of this daemon's tokens_file")):
                 status, text = aoictl("--address", address, "ping", token=token)
-                assert status == 1 and why in text, text
+                assert status == 1 and why in text and "environment variable AOI_TOKEN" in text, text
         status, text = aoictl("--address", f["socket"], "create", "1", token=READER)
         assert status == 1 and "aoictl: NOT_OWNER: this needs a token of a writer" in text and "AOI_TOKEN" in text and "--hold" not in text, text
         for address in (f["socket"], "unix:" + f["socket"]):
@@ -548,6 +548,8 @@ def aoictl_speaks_tls_and_trusts_nobody_without_reason():
                            (("--ca", f["missing"]), "No such file"), ((), "this port speaks TLS")):
             status, text = aoictl(*at, *words, "ping")
             assert status == 1 and why in text, text
+        assert "refused the connection: UNAUTHENTICATED: this port" in text and "with --tls, or with --ca FILE" in text, text
+        assert re.search(r"event=tls peer=\S+ error=.*a plain client", d.log()), d.tail()
         status, text = aoictl("--address", "localhost:%d" % d.port, *ca, "ping")  # the certificate is that of 127.0.0.1
         assert status == 1 and "not to be trusted" in text, text
         status, text = aoictl("--address", "127.0.0.1:%d" % plain.port, *ca, "ping")
