@@ -192,6 +192,14 @@ static inline bool stands(const struct grid *g, const struct aoi__page *page, ui
     return !g->dir.extra || aoi__page_extra(page, g->dir.dims)[place] == h->extra;
 }
 
+#define HALF (AOI__PAGE / 2)
+
+/* Whether the entity is better off at a lower place of its page, which half a look would do for. All who were told of it have to find it again, but look for that once. */
+static inline bool stands_high(const struct aoi__page *page, uint32_t place)
+{
+    return place >= HALF && (uint32_t)page->busy != UINT32_MAX && __builtin_popcountll(page->used) <= HALF;
+}
+
 static uint32_t grid_settle(struct aoi_space *space, uint32_t *slot, uint32_t n)
 {
     struct grid *g = grid_of(space);
@@ -209,7 +217,14 @@ static uint32_t grid_settle(struct aoi_space *space, uint32_t *slot, uint32_t n)
         h->stamp = space->serial;
         slot[moved++] = slot[i];
         bool stays = aoi__inside(h->pos, page->lo, page->hi, dims);
-        if (stays) {
+        if (stays && stands_high(page, home.place)) {
+            int32_t cell[3];
+            memcpy(cell, page->at, sizeof cell);
+            take(g, slot[i]);
+            put(space, slot[i], cell);
+            home = g->dir.home.at[slot[i]];
+            page = aoi__page_touch(&g->dir, home.page);
+        } else if (stays) {
             aoi__page_write(&g->dir, page, home.place, h->pos, h->extra);
         } else {
             stays = follow(space, slot[i]);

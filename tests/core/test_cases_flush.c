@@ -2,6 +2,8 @@
 #include <math.h>
 #include <time.h>
 
+#include "core/blocks.h"
+#include "core/space.h"
 #include "rig.h"
 
 enum { P = 1, Q = 2, U = 1000, V = 1001 };
@@ -566,6 +568,40 @@ CASE(where_nothing_changed_a_player_costs_next_to_nothing)
     aoi_world_free(h.world);
 }
 
+/* The last place that is used of the grid's page of the entity. */
+static uint32_t last_place(struct rig *r, uint64_t id)
+{
+    struct aoi_space *space = rig_core(r);
+    const struct aoi__blocks *dir = space->ops->pages(space);
+    uint64_t used = dir->page.at[aoi__home_of(dir, aoi__entity_slot(space, id)).page].used;
+    return 63 - (uint32_t)__builtin_clzll(used);
+}
+
+/* Sixty in a cell of which the first forty go: the others, as they move, come to stand in the first half of the page. */
+CASE(who_comes_to_stand_at_a_lower_place_of_its_page_has_moved_and_nothing_else)
+{
+    static const char *const tiers[] = {"*:1", "5:1 *:3"};
+    for (uint32_t kind = 0; kind < 4; kind++) {
+        rig_space(r, &(struct aoi_settings){.leave_margin = kind < 2 ? 0 : 4}, NULL);
+        rig_tiers(r, tiers[kind % 2]);
+        rig_viewport(r, P, 0, 0, 20, 20);
+        rig_add(r, U, 5, 5, 9);
+        rig_subscribe(r, Q, U);
+        for (uint64_t id = 1; id <= 59; id++) rig_add(r, id, (float)(id % 8) * 3, (float)(id / 8) * 3, 0);
+        rig_flush(r);
+        for (uint64_t id = 1; id <= 40; id++) rig_remove(r, id);
+        rig_flush(r);
+        for (uint32_t round = 1; round < 8; round++) {
+            for (uint64_t id = 41; id <= 59; id++) rig_move(r, id, (float)(id % 8) * 3 + (float)round * 0.25f, (float)(id / 8) * 3);
+            rig_flush(r);
+            const struct rig_told *told = rig_told(r, P); /* all of them move within its box, or outside */
+            assert_int_equal(told->leaves + told->enters, 0);
+            if (kind % 2 == 0) assert_int_equal(told->updates, 13);
+        }
+        if (r->index == AOI_INDEX_GRID) assert_true(last_place(r, 50) < 32);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -591,6 +627,7 @@ int main(void)
         cmocka_unit_test(two_thousand_at_one_point_that_do_not_really_move_cost_next_to_nothing),
         cmocka_unit_test(a_crowd_that_meets_at_one_point_and_parts_is_told_exactly),
         cmocka_unit_test(a_unit_of_very_many_players_goes_at_a_cost_that_follows_their_number),
+        cmocka_unit_test(who_comes_to_stand_at_a_lower_place_of_its_page_has_moved_and_nothing_else),
         cmocka_unit_test(where_nothing_changed_a_player_costs_next_to_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
