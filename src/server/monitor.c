@@ -56,6 +56,26 @@ static int page_ready(void *ctx, uint64_t after, struct buf *body)
     return ready ? OK : UNAVAILABLE;
 }
 
+/* Those settings that are not at their defaults, by the names that `aoictl create` has for them; bounds and update_tiers as it takes them. */
+static void put_settings(struct buf *out, const struct aoi_settings *set)
+{
+    char tiers[AOI_TIERS_TEXT];
+    aoi_tiers_print(&set->tiers, tiers);
+    if (set->cell_range != 1) buf_printf(out, "\"cell_range\":%u,", set->cell_range);
+    if (set->bounded && set->dimensions == 2)
+        buf_printf(out, "\"bounds\":\"%.9g,%.9g,%.9g,%.9g\",", (double)set->min[0], (double)set->min[1], (double)set->max[0], (double)set->max[1]);
+    else if (set->bounded)
+        buf_printf(out, "\"bounds\":\"%.9g,%.9g,%.9g,%.9g,%.9g,%.9g\",", (double)set->min[0], (double)set->min[1], (double)set->min[2],
+                   (double)set->max[0], (double)set->max[1], (double)set->max[2]);
+    if (set->extra) buf_printf(out, "\"extra\":true,");
+    if (set->persistent) buf_printf(out, "\"persistent\":true,");
+    if (set->leave_margin > 0) buf_printf(out, "\"leave_margin\":%.9g,", (double)set->leave_margin);
+    if (set->min_stay_ms > 0) buf_printf(out, "\"min_stay_ms\":%u,", set->min_stay_ms);
+    if (set->max_view > 0) buf_printf(out, "\"max_view\":%u,", set->max_view);
+    if (set->max_enter_per_flush > 0) buf_printf(out, "\"max_enter_per_flush\":%u,", set->max_enter_per_flush);
+    if (tiers[0] != '\0') buf_printf(out, "\"update_tiers\":\"%s\",", tiers);
+}
+
 /* Ids are strings, as in protobuf's JSON: they have 64 bits, and many readers of JSON have doubles. */
 static void put_space(struct buf *out, const struct server *server, struct aoi_space *space)
 {
@@ -66,6 +86,7 @@ static void put_space(struct buf *out, const struct server *server, struct aoi_s
                "{\"id\":\"%llu\",\"owner_session\":\"%llu\",\"dimensions\":%u,\"index\":\"%s\",\"shape\":\"%s\",\"cell_size\":%.17g,\"flush_ms\":%u,",
                (unsigned long long)aoi_space_id(space), (unsigned long long)sessions_id_of_owner(&server->sessions, aoi_space_owner(space)),
                set->dimensions, config_index_name(set->index), config_shape_name(set->shape), set->cell_size, set->flush_ms);
+    put_settings(out, set);
     buf_printf(out, "\"entities\":%llu,\"players\":%llu,\"pairs\":%llu,\"flushes\":%llu,\"skipped\":%llu,\"memory_bytes\":%llu}",
                (unsigned long long)stats.entities, (unsigned long long)stats.players, (unsigned long long)stats.pairs,
                (unsigned long long)stats.flushes, (unsigned long long)stats.skipped, (unsigned long long)stats.memory_bytes);

@@ -50,9 +50,16 @@ int aoictl_stats(struct aoictl *ctl, int n, char **words)
     return AOICTL_OK;
 }
 
-/* Those rules of a space that are not at their defaults, which are none. */
-static void print_rules(const struct libaoi_settings *s)
+/* Those settings of a space that have no column and are not at their defaults, as `create` takes them. */
+static void print_settings(const struct libaoi_settings *s)
 {
+    if (s->cell_range != 1) printf(" cell_range=%u", s->cell_range);
+    if (s->bounded && s->dimensions == 2)
+        printf(" bounds=%.9g,%.9g,%.9g,%.9g", (double)s->min[0], (double)s->min[1], (double)s->max[0], (double)s->max[1]);
+    else if (s->bounded)
+        printf(" bounds=%.9g,%.9g,%.9g,%.9g,%.9g,%.9g", (double)s->min[0], (double)s->min[1], (double)s->min[2], (double)s->max[0], (double)s->max[1],
+               (double)s->max[2]);
+    if (s->extra) printf(" extra=yes");
     if (s->leave_margin > 0) printf(" leave_margin=%.9g", (double)s->leave_margin);
     if (s->min_stay_ms) printf(" min_stay_ms=%u", s->min_stay_ms);
     if (s->max_view) printf(" max_view=%u", s->max_view);
@@ -79,7 +86,7 @@ int aoictl_spaces(struct aoictl *ctl, int n, char **words)
                 printf("session %" PRIu64 "%s", list[i].owner_session, s->persistent ? ", persistent" : "");
             else
                 printf("%s", list[i].configured ? "the configuration" : s->persistent ? "nobody, persistent" : "nobody; it stays");
-            print_rules(s);
+            print_settings(s);
             putchar('\n');
         }
     } while (next);

@@ -138,6 +138,23 @@ def spaces_are_listed_as_json_in_pages():
 
 
 @test
+def spaces_have_those_settings_that_are_not_at_their_defaults():
+    with monitored() as d, Connection(d.port) as c:
+        port = http_port(d)
+        c.ok(1, aoi.create_space())
+        c.ok(2, aoi.create_space(shape=pb.SHAPE_CELLS, cell_size=10, cell_range=2, bounds=pb.Bounds(min_x=-100, min_y=-50.5, max_x=100, max_y=1e6),
+                                 extra=True, flush_ms=0, persistent=True, leave_margin=2.5, min_stay_ms=300, max_view=7, max_enter_per_flush=3,
+                                 update_tiers="15:1 *:4"))
+        c.ok(3, aoi.create_space(dimensions=3, bounds=pb.Bounds(min_x=-1, min_y=-2, min_z=-3, max_x=1, max_y=2, max_z=3.25)))
+        plain, full, deep = listed(port, "spaces")
+        names = {"cell_range": 2, "bounds": "-100,-50.5,100,1000000", "extra": True, "persistent": True, "leave_margin": 2.5, "min_stay_ms": 300,
+                 "max_view": 7, "max_enter_per_flush": 3, "update_tiers": "15:1 *:4"}
+        assert (plain["shape"], plain["cell_size"], plain["flush_ms"]) == ("box", 100, 50) and not names.keys() & plain.keys(), plain
+        assert (full["shape"], full["cell_size"], full["flush_ms"]) == ("cells", 10, 0) and names.items() <= full.items(), full
+        assert names.keys() & deep.keys() == {"bounds"} and deep["bounds"] == "-1,-2,-3,1,2,3.25", deep
+
+
+@test
 def sessions_are_listed_connected_or_not_with_whose_they_are_and_what_they_own():
     with monitored(max_lease_ms=60000) as d, Connection(d.port, name='zone "7\\\xe9\n') as a, Connection(d.port, name="gone", lease_ms=60000) as b:
         port = http_port(d)

@@ -86,6 +86,34 @@ static void a_first_conversation_with_aoictl(void **state)
     assert_int_equal(aoictl("", "destroy 1"), 0);
 }
 
+static void spaces_shows_what_is_not_at_its_default_as_create_takes_it(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *columns, *rest;
+    } cases[] = {
+        {"", ""},
+        {"shape=cells cell_size=10 flush_ms=0", " cell_range=2 bounds=-100,-50.5,100,1000000 extra=yes leave_margin=2.5 min_stay_ms=300 max_view=7 "
+                                                "max_enter_per_flush=3 update_tiers=\"15:1 *:4\""},
+        {"dimensions=3 index=crosslist shape=sphere", " bounds=-1,-2,-3,1,2,3.25"},
+    };
+    char arguments[512];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(arguments, sizeof arguments, "create 1 %s%s", cases[i].columns, cases[i].rest);
+        assert_int_equal(aoictl("", arguments), 0);
+        assert_int_equal(aoictl("", "spaces"), 0);
+        const char *told = strstr(output, "nobody, persistent");
+        assert_non_null(told);
+        told += strlen("nobody, persistent");
+        assert_int_equal(strlen(told), strlen(cases[i].rest) + 1);
+        assert_memory_equal(told, cases[i].rest, strlen(cases[i].rest));
+        /* the same settings, for else it were refused */
+        snprintf(arguments, sizeof arguments, "create 1 if_absent=yes %s%.*s", cases[i].columns, (int)strlen(cases[i].rest), told);
+        assert_int_equal(aoictl("", arguments), 0);
+        assert_int_equal(aoictl("", "destroy 1"), 0);
+    }
+}
+
 static void watch_prints_one_line_an_item(void **state)
 {
     (void)state;
@@ -370,6 +398,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_first_conversation_with_aoictl, setup, teardown),
+        cmocka_unit_test_setup_teardown(spaces_shows_what_is_not_at_its_default_as_create_takes_it, setup, teardown),
         cmocka_unit_test_setup_teardown(watch_prints_one_line_an_item, setup, teardown),
         cmocka_unit_test(watch_keeps_its_connection_though_nothing_comes),
         cmocka_unit_test_setup_teardown(every_complaint_says_what_to_do, setup, teardown),
