@@ -103,10 +103,10 @@ static int run(struct demo *d)
            steps * DEMO_STEP_MS / 1e3, 1000 / DEMO_STEP_MS);
     if (demo_compare(d)) return -1;
     uint64_t due = clock_us();
-    for (uint32_t step = 1; step < d->town.steps.n; step++) {
+    for (uint32_t step = 1; step < steps; step++) {
         due += DEMO_STEP_MS * 1000;
         if (demo_pump(d, due)) return -1;
-        bool compare = step % DEMO_COMPARE_EVERY == 0 || step + 1 == d->town.steps.n;
+        bool compare = step % DEMO_COMPARE_EVERY == 0 || step + 1 == steps;
         uint64_t before = clock_us();
         if (compare && demo_freeze(d)) return -1;
         if (demo_advance(d, step)) return -1;
@@ -114,9 +114,8 @@ static int run(struct demo *d)
             if (demo_compare(d)) return -1;
             due += clock_us() - before; /* the traffic stands still while the views are compared */
         }
-        progress(d, false);
+        progress(d, step + 1 == steps);
     }
-    progress(d, true);
     return 0;
 }
 
