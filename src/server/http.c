@@ -51,11 +51,29 @@ static bool is_head(struct lws *wsi)
     return lws_hdr_total_length(wsi, WSI_TOKEN_HEAD_URI) > 0;
 }
 
-static uint64_t argument_after(struct lws *wsi)
+/* What stands behind the ? of a list: after=NUMBER, or nothing. With anything else whoever guesses how to get the next page would get the first one for ever.
+ * False, with a sentence in the body: it is something else. */
+static bool take_arguments(struct lws *wsi, const char *path, uint64_t *after, struct buf *body)
 {
-    char text[32];
-    const char *value = lws_get_urlarg_by_name(wsi, "after=", text, sizeof text);
-    return value == NULL ? 0 : strtoull(value, NULL, 10);
+    static const char name[] = "after=";
+    char text[64], *end;
+    for (int i = 0;; i++) {
+        int len = lws_hdr_copy_fragment(wsi, text, sizeof text, WSI_TOKEN_HTTP_URI_ARGS, i);
+        bool cut = len < 0 && lws_hdr_fragment_length(wsi, WSI_TOKEN_HTTP_URI_ARGS, i) > 0;
+        if (len < 0 && !cut) return true;
+        if (len == 0 || (len == 1 && text[0] == '/')) continue; /* the latter is what libwebsockets makes of a ? or & with nothing behind it */
+        const char *value = text + sizeof name - 1;
+        if (!cut && strncmp(text, name, sizeof name - 1) == 0 && *value >= '0' && *value <= '9') {
+            errno = 0;
+            *after = strtoull(value, &end, 10);
+            if (*end == '\0' && errno == 0) continue;
+        }
+        for (char *at = text; !cut && *at != '\0'; at++)
+            if (*at < ' ' || *at > '~') *at = '?';
+        buf_printf(body, "\"%s\" is not understood: %s takes after=NUMBER alone; \"next\" in its JSON is the path of the next page\n",
+                   cut ? "..." : text, path);
+        return false;
+    }
 }
 
 static uint64_t busy_ns(void)
@@ -86,12 +104,14 @@ static int give(struct http *http, const struct http_page *page, uint64_t after,
 static int make(struct http *http, struct lws *wsi, const char *path, struct request *request, const char **type)
 {
     static const char none[] = "no such page; there are /metrics, /healthz, /readyz, /spaces and /sessions\n";
+    uint64_t after = 0;
     *type = "text/plain; charset=utf-8";
     if (lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI) <= 0 && !is_head(wsi)) return HTTP_STATUS_METHOD_NOT_ALLOWED;
     for (const struct http_page *page = http->pages; page->path != NULL; page++) {
         if (strcmp(page->path, path) != 0) continue;
+        if (page->list && !take_arguments(wsi, path, &after, &request->body)) return HTTP_STATUS_BAD_REQUEST;
         *type = page->type;
-        return give(http, page, argument_after(wsi), &request->body);
+        return give(http, page, after, &request->body);
     }
     buf_append(&request->body, none, sizeof none - 1);
     return HTTP_STATUS_NOT_FOUND;

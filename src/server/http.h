@@ -2,6 +2,7 @@
 #ifndef AOI_SERVER_HTTP_H
 #define AOI_SERVER_HTTP_H
 
+#include <stdbool.h>
 #include <sys/socket.h>
 #include <uv.h>
 
@@ -13,6 +14,7 @@
 /* One page. make() appends the body, text of the given type, and returns the HTTP status; `after` is the number behind ?after=, 0 if there is none. */
 struct http_page {
     const char *path, *type;
+    bool list; /* comes in pieces, by ?after=, and takes nothing else; what is behind the ? of other pages is not looked at */
     int (*make)(void *ctx, uint64_t after, struct buf *body);
 };
 

@@ -183,12 +183,12 @@ static int page_sessions(void *ctx, uint64_t after, struct buf *body)
 }
 
 static const struct http_page pages[] = {
-    {"/metrics", "text/plain; version=0.0.4; charset=utf-8", page_metrics},
-    {"/healthz", "text/plain; charset=utf-8", page_health},
-    {"/readyz", "text/plain; charset=utf-8", page_ready},
-    {"/spaces", "application/json", page_spaces},
-    {"/sessions", "application/json", page_sessions},
-    {NULL, NULL, NULL},
+    {"/metrics", "text/plain; version=0.0.4; charset=utf-8", false, page_metrics},
+    {"/healthz", "text/plain; charset=utf-8", false, page_health},
+    {"/readyz", "text/plain; charset=utf-8", false, page_ready},
+    {"/spaces", "application/json", true, page_spaces},
+    {"/sessions", "application/json", true, page_sessions},
+    {NULL, NULL, false, NULL},
 };
 
 static void on_finish(void *ctx)

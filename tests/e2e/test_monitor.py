@@ -138,6 +138,25 @@ def spaces_are_listed_as_json_in_pages():
 
 
 @test
+def a_wrong_guess_of_how_to_get_the_next_page_is_refused_and_not_answered_with_the_first():
+    with monitored() as d, Connection(d.port) as c:
+        port = http_port(d)
+        for space in (3, 5):
+            c.ok(space, aoi.create_space())
+        for page in ("/spaces", "/sessions"):
+            for arguments in ("page=2", "after", "after=", "after=x", "after=3x", "after=-1", "after=99999999999999999999", "AFTER=3", "after=3&page=2",
+                              "page=2&after=3", "a" * 200, "after=" + "1" * 200, "p%22a=1"):
+                status, kind, text = get(port, page + "?" + arguments)
+                assert status == 400 and kind.startswith("text/plain"), (arguments, status, kind)
+                assert "is not understood: %s takes after=NUMBER alone; \"next\" in its JSON is the path of the next page\n" % page in text, text
+            assert get(port, page + "?page=2", "HEAD")[0] == 400 and get(port, page + "?after=0")[0] == get(port, page + "?")[0] == 200
+        assert get(port, "/spaces?page=2")[2].startswith('"page=2" is not understood: ')
+        assert [s["id"] for s in json.loads(get(port, "/spaces?after=3")[2])["spaces"]] == ["5"]
+        assert json.loads(get(port, "/spaces?after=18446744073709551615")[2])["spaces"] == []
+        assert get(port, "/healthz?cache=no")[0] == get(port, "/metrics?after=x")[0] == 200
+
+
+@test
 def spaces_have_those_settings_that_are_not_at_their_defaults():
     with monitored() as d, Connection(d.port) as c:
         port = http_port(d)
