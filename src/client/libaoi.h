@@ -144,7 +144,7 @@ struct libaoi_refusal {
     const char *text;
 };
 
-/* The answer to one frame of commands. */
+/* The answer to one frame of commands; and, with nothing refused, to libaoi_resync() (applied is 1) and libaoi_bye() (0). */
 struct libaoi_ack {
     uint64_t seq;     /* of the frame, as libaoi_send() returned it */
     uint64_t applied; /* one a command, one an id for moves and removes */

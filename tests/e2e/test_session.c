@@ -42,8 +42,13 @@ static void bye_is_answered_and_takes_everything_along(void **state)
     struct client *a = rig_client(&rig), *b = rig_client(&rig);
     make_space(a, SPACE, LIBAOI_GRID);
     add(a, SPACE, 5, 0, 0, 0);
+    client_ok(a);
+    uint64_t applied = a->applied;
+    assert_int_equal(libaoi_wait(a->c, libaoi_resync(a->c, SPACE, 0), TIMEOUT_MS), 0);
+    assert_int_equal(a->applied, applied + 1);
     assert_int_equal(libaoi_bye(a->c, TIMEOUT_MS), 0);
     assert_int_equal(libaoi_unanswered(a->c), 0);
+    assert_int_equal(a->applied, applied + 1);
     add(b, SPACE, 5, 0, 0, 0);
     client_refused(b, LIBAOI_UNKNOWN_SPACE);
     rig_stop(&rig);
