@@ -144,8 +144,9 @@ static void put_session(struct buf *out, const struct server *server, const stru
     buf_printf(out, "{\"id\":\"%llu\",", (unsigned long long)standing->id);
     put_text(out, "client", standing->client);
     put_text(out, "token", standing->token_name);
-    put_text(out, "role", session == NULL ? "" : role_name(session->token.role));
-    put_text(out, "peer", session == NULL ? "" : session->peer);
+    if (session == NULL) buf_printf(out, "\"role\":null,\"peer\":null,"); /* these are of the connection: the next one may come in as somebody else */
+    if (session != NULL) put_text(out, "role", role_name(session->token.role));
+    if (session != NULL) put_text(out, "peer", session->peer);
     buf_printf(out, "\"connected\":%s,\"lease_left_ms\":%llu,\"last_seq\":\"%llu\",\"entities\":%llu,\"players\":%llu,",
                session == NULL ? "false" : "true", (unsigned long long)lease_ms, (unsigned long long)standing->last_seq,
                (unsigned long long)owned->entities, (unsigned long long)owned->players);

@@ -190,7 +190,7 @@ def sessions_are_listed_connected_or_not_with_whose_they_are_and_what_they_own()
         b.close()
         eventually(lambda: not sessions(port)[1]["connected"], "its connection is gone")
         there = sessions(port)[1]
-        assert 0 < there["lease_left_ms"] <= 60000 and (there["peer"], there["role"], there["client"]) == ("", "", "gone"), there
+        assert 0 < there["lease_left_ms"] <= 60000 and (there["peer"], there["role"], there["client"]) == (None, None, "gone"), there
         assert (there["entities"], there["players"]) == (2, 1), there
 
 
