@@ -359,6 +359,7 @@ int server_listen(struct server *server, const struct activation *passed, int *p
 
 void server_set_doors(struct server *server, struct doors *fresh)
 {
+    char why[TOKENS_WHY];
     doors_clear(&server->doors);
     server->doors = *fresh;
     *fresh = (struct doors){0};
@@ -366,7 +367,8 @@ void server_set_doors(struct server *server, struct doors *fresh)
     for (uint32_t i = 0; i < server->conns.n; i++) {
         struct session *session = conn_session(server->conns.at[i]);
         if (session->state != SESSION_READY || tokens_hold(&server->doors.tokens, &session->token)) continue;
-        session_refuse(&server->sessions, session, 0, CODEC_UNAUTHENTICATED, "the token of this session was withdrawn", CLOSE_WITHDRAWN);
+        tokens_why(&server->doors.tokens, &session->token, why);
+        session_refuse(&server->sessions, session, 0, CODEC_UNAUTHENTICATED, why, CLOSE_WITHDRAWN);
     }
     end_withdrawn(server);
     server_settle(server);

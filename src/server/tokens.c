@@ -51,11 +51,34 @@ bool tokens_hold(const struct tokens *tokens, const struct token *token)
     return tokens->list.n == 0 && token->name[0] == '\0';
 }
 
+static const struct token *find_name(const struct tokens *tokens, const char *name)
+{
+    for (uint32_t i = 0; i < tokens->list.n; i++)
+        if (strcmp(tokens->list.at[i].name, name) == 0) return &tokens->list.at[i];
+    return NULL;
+}
+
 bool tokens_know(const struct tokens *tokens, const char *name)
 {
-    bool known = tokens->list.n == 0 || name[0] == '\0';
-    for (uint32_t i = 0; i < tokens->list.n && !known; i++) known = strcmp(tokens->list.at[i].name, name) == 0;
-    return known;
+    return tokens->list.n == 0 || name[0] == '\0' || find_name(tokens, name) != NULL;
+}
+
+void tokens_why(const struct tokens *tokens, const struct token *token, char out[TOKENS_WHY])
+{
+    const struct token *now = find_name(tokens, token->name);
+    if (tokens->list.n == 0)
+        snprintf(out, TOKENS_WHY, "this daemon has no tokens_file any more: connect again to have the rights that this gives");
+    else if (token->name[0] == '\0')
+        snprintf(out, TOKENS_WHY, "this daemon has a tokens_file now, and the session came in without a token: connect again with one");
+    else if (now == NULL)
+        snprintf(out, TOKENS_WHY, "the token \"%s\" was withdrawn, no line of the tokens_file has that name any more: the session has ended",
+                 token->name);
+    else if (now->role != token->role)
+        snprintf(out, TOKENS_WHY, "the role of the token \"%s\" was changed from %s to %s: connect again to have that role", token->name,
+                 roles[token->role], roles[now->role]);
+    else
+        snprintf(out, TOKENS_WHY, "this secret of the token \"%s\" was withdrawn from the tokens_file: connect again with another one of that name",
+                 token->name);
 }
 
 bool tokens_same(const struct tokens *a, const struct tokens *b)

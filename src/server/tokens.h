@@ -43,6 +43,9 @@ const struct token *tokens_find(const struct tokens *tokens, const char *secret)
 bool tokens_hold(const struct tokens *tokens, const struct token *token);
 /* Whether who came in with a token of this name ("": with none) could still come in. */
 bool tokens_know(const struct tokens *tokens, const char *name);
+/* What has become of a token that does not hold any more: a sentence for whoever came in with it. */
+#define TOKENS_WHY 256
+void tokens_why(const struct tokens *tokens, const struct token *token, char out[TOKENS_WHY]);
 bool tokens_same(const struct tokens *a, const struct tokens *b); /* in whatever order */
 
 #endif

@@ -434,9 +434,9 @@ def a_secret_is_changed_in_two_steps_and_a_withdrawn_one_ends_its_sessions():
             old.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0))
             f.write("tokens", TOKENS.replace(WRITER, new).replace("map reader", "map writer"))
             assert "event=reload result=done" in d.reload(), d.tail()
-            for c in (old, map_):  # another secret, another role
+            for c, why in ((old, 'this secret of the token "zone" was withdrawn'), (map_, 'the role of the token "map" was changed from reader to writer')):
                 error = c.next().error
-                assert error.code == pb.CODE_UNAUTHENTICATED and "withdrawn" in error.text, error
+                assert error.code == pb.CODE_UNAUTHENTICATED and why in error.text, error
                 ended(c)
             fresh.ping()
             denied(d.port, WRITER)

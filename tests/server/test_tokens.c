@@ -111,6 +111,29 @@ static void a_token_holds_while_its_name_secret_and_role_stand(void **state)
     tokens_clear(&after);
 }
 
+static void expect_why(const struct tokens *tokens, const struct token *token, const char *words)
+{
+    char why[TOKENS_WHY];
+    tokens_why(tokens, token, why);
+    if (strstr(why, words) == NULL) fail_msg("\"%s\" does not say \"%s\"", why, words);
+}
+
+static void what_has_become_of_a_token_is_told(void **state)
+{
+    (void)state;
+    struct tokens before, after, none = {0};
+    const struct token nobody = {.role = ROLE_ADMIN};
+    assert_int_equal(load(&before, "a admin 0123456789abcdef\nb writer 1123456789abcdef\nc reader 2123456789abcdef\n", 0600), 0);
+    assert_int_equal(load(&after, "a admin 9123456789abcdef\nb reader 1123456789abcdef\n", 0600), 0);
+    expect_why(&after, &before.list.at[0], "this secret of the token \"a\" was withdrawn");
+    expect_why(&after, &before.list.at[1], "the role of the token \"b\" was changed from writer to reader");
+    expect_why(&after, &before.list.at[2], "the token \"c\" was withdrawn");
+    expect_why(&after, &nobody, "came in without a token");
+    expect_why(&none, &before.list.at[0], "no tokens_file any more");
+    tokens_clear(&before);
+    tokens_clear(&after);
+}
+
 /* ------------------------------------------------------------------------------------------------------------- what a role may do */
 
 static void hello_with(struct rig *rig, struct session *session, const char *token)
@@ -236,6 +259,7 @@ int main(void)
         cmocka_unit_test(a_faulty_file_is_refused_whole_with_its_line),
         cmocka_unit_test(a_file_that_others_can_read_is_refused),
         cmocka_unit_test(a_token_holds_while_its_name_secret_and_role_stand),
+        cmocka_unit_test(what_has_become_of_a_token_is_told),
         cmocka_unit_test_setup_teardown(hello_needs_a_token_where_there_are_some, setup_with_tokens, rig_teardown),
         cmocka_unit_test_setup_teardown(a_reader_may_do_nothing_but_look, setup_with_tokens, rig_teardown),
         cmocka_unit_test_setup_teardown(a_space_is_destroyed_by_its_maker_or_an_admin, setup_with_tokens, rig_teardown),
