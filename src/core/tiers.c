@@ -6,14 +6,17 @@
 
 #include "core/tiers.h"
 
+static const char shape[] = "update_tiers are DISTANCE:PERIOD with blanks between them and, last, *:PERIOD for what is further away: 30:1 60:2 *:4";
+static const char no_period[] = "a period of update_tiers is 1 to 1000000";
+
 const char *aoi__tiers_fault(const struct aoi_tiers *t)
 {
     if (t->n > AOI_TIERS_MAX) return "update_tiers has at most 8 distances";
-    if (t->beyond > AOI_PERIOD_MAX) return "a period of update_tiers is 1 to 1000000";
+    if (t->beyond > AOI_PERIOD_MAX) return no_period;
     for (uint32_t i = 0; i < t->n; i++) {
         if (!isfinite(t->at[i].distance) || t->at[i].distance < 0) return "a distance of update_tiers is finite and not negative";
         if (i > 0 && !(t->at[i - 1].distance < t->at[i].distance)) return "the distances of update_tiers ascend";
-        if (t->at[i].period < 1 || t->at[i].period > AOI_PERIOD_MAX) return "a period of update_tiers is 1 to 1000000";
+        if (t->at[i].period < 1 || t->at[i].period > AOI_PERIOD_MAX) return no_period;
     }
     return NULL;
 }
@@ -28,14 +31,14 @@ static bool parse_tier(const char *word, bool *beyond, float *distance, uint32_t
     if (end == word || *end != ':' || end[1] < '0' || end[1] > '9') return false;
     unsigned long value = strtoul(end + 1, &end, 10);
     *period = value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
-    return *end == '\0' && *period > 0;
+    return *end == '\0';
 }
 
 int aoi_tiers_parse(const char *text, struct aoi_tiers *tiers, const char **why)
 {
     char copy[AOI_TIERS_TEXT], *rest = copy;
     *tiers = (struct aoi_tiers){.beyond = 1};
-    *why = "update_tiers reads like 30:1 60:2 *:4";
+    *why = shape;
     size_t len = strlen(text);
     if (len >= sizeof copy) return AOI_EINVAL;
     memcpy(copy, text, len + 1);
@@ -44,7 +47,10 @@ int aoi_tiers_parse(const char *text, struct aoi_tiers *tiers, const char **why)
         bool beyond;
         float distance;
         uint32_t period;
-        if (ended || !parse_tier(word, &beyond, &distance, &period)) return AOI_EINVAL;
+        if (!parse_tier(word, &beyond, &distance, &period)) return AOI_EINVAL;
+        if (ended) *why = "in update_tiers * is for what is further away than every distance, so that it comes last: 30:1 60:2 *:4";
+        if (period == 0) *why = no_period; /* in struct aoi_tiers it would mean 1 */
+        if (*why != shape) return AOI_EINVAL;
         if (beyond) {
             tiers->beyond = period;
             ended = true;

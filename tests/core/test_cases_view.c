@@ -535,6 +535,18 @@ CASE(tiers_are_written_as_text_and_read_back)
         assert_int_equal(aoi_tiers_parse(bad[i], &t, &why), AOI_EINVAL);
         assert_non_null(why);
     }
+    static const char *const says[][2] = {{"30", "DISTANCE:PERIOD with blanks between them and, last, *:PERIOD"},
+                                          {"30:1,60:2", "DISTANCE:PERIOD"},
+                                          {"20:1 40:2 *:4 50:5", "* is for what is further away than every distance, so that it comes last"},
+                                          {"*:4 *:5", "it comes last"},
+                                          {"*:0", "a period of update_tiers is 1 to 1000000"},
+                                          {"30:0", "a period of update_tiers is 1 to 1000000"},
+                                          {"*:99999999999999999999", "a period of update_tiers is 1 to 1000000"},
+                                          {"30:1 20:2", "ascend"}};
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
+        assert_int_equal(aoi_tiers_parse(says[i][0], &t, &why), AOI_EINVAL);
+        if (strstr(why, says[i][1]) == NULL) fail_msg("%s: \"%s\" does not say \"%s\"", says[i][0], why, says[i][1]);
+    }
     t = (struct aoi_tiers){.n = AOI_TIERS_MAX, .beyond = AOI_PERIOD_MAX};
     for (uint32_t i = 0; i < AOI_TIERS_MAX; i++) {
         t.at[i].distance = nextafterf(1.17549435e-38f * (float)(i + 2), 1);
