@@ -3,10 +3,13 @@
 
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "server/version.h"
 
 enum { CONFIG = 'c', HELP = 'h', VERSION = 'v', CHECK_CONFIG = 256, LISTEN, PORT_FILE, SET, PRINT_OPTIONS, REPLAY, INDEX };
+
+#define SHORT_FLAGS ":c:vh" /* the first colon: a missing value is told from an option that there is not */
 
 static const struct option flags[] = {
     {"config", required_argument, NULL, CONFIG},
@@ -66,10 +69,23 @@ static int override(int flag, const char *value, struct args *args, struct confi
     case HELP: print_help(); break;
     case VERSION: puts("aoid " AOID_VERSION); break;
     case PRINT_OPTIONS: config_print_options(stdout); break;
-    default: snprintf(err, CONFIG_ERROR_MAX, "try `aoid --help`"); return -1;
+    default: break;
     }
     args->done = true;
     return 0;
+}
+
+/* What getopt_long() did not take: word, or the letter in optopt. */
+static int misused(int flag, const char *word, char *err)
+{
+    const char letter[] = {'-', (char)optopt, '\0'};
+    if (flag == ':')
+        snprintf(err, CONFIG_ERROR_MAX, "%.100s needs a value behind it; try `aoid --help`", word);
+    else if (optopt != 0 && strchr(word, '=') != NULL)
+        snprintf(err, CONFIG_ERROR_MAX, "%.100s: %.*s takes no value", word, (int)strcspn(word, "="), word);
+    else
+        snprintf(err, CONFIG_ERROR_MAX, "there is no option %.100s; try `aoid --help`", optopt != 0 ? letter : word);
+    return -1;
 }
 
 int args_parse(int argc, char **argv, struct args *args, struct config *config, char *err)
@@ -77,14 +93,14 @@ int args_parse(int argc, char **argv, struct args *args, struct config *config, 
     const char *path = NULL;
     int flag;
     *args = (struct args){0};
-    opterr = 0;
-    for (optind = 1; (flag = getopt_long(argc, argv, "c:vh", flags, NULL)) != -1;)
+    opterr = 0; /* it is said here, in one line and with one name of the program */
+    for (optind = 1; (flag = getopt_long(argc, argv, SHORT_FLAGS, flags, NULL)) != -1;)
         if (flag == CONFIG) path = optarg;
     if (path != NULL && config_load(config, path, err) != 0) return -1;
 
-    opterr = 1;
     optind = 0; /* glibc: start anew */
-    while ((flag = getopt_long(argc, argv, "c:vh", flags, NULL)) != -1) {
+    while ((flag = getopt_long(argc, argv, SHORT_FLAGS, flags, NULL)) != -1) {
+        if (flag == ':' || flag == '?') return misused(flag, argv[optind - 1], err);
         if (override(flag, optarg, args, config, err) != 0) return -1;
         if (args->done) return 0;
     }

@@ -657,7 +657,9 @@ int config_set(struct config *config, const char *assignment, char *err)
         return fail(err, "%.80s: which space? space.NAME-or-ID.%s=...", assignment, key);
     }
     if (option == NULL) return unknown(dot != NULL ? name : "", key, err);
-    return assign(option, equals + 1, base, err);
+    char why[CONFIG_ERROR_MAX];
+    if (assign(option, equals + 1, base, why) == 0) return 0;
+    return dot != NULL ? fail(err, "%.80s.%.400s", name, why) : fail(err, "%s", why); /* of which space, where several are set */
 }
 
 bool config_is_loopback(const struct sockaddr_storage *address)
@@ -673,12 +675,20 @@ const struct config_space *config_space_of(const struct config *config, uint64_t
     return NULL;
 }
 
+/* Of a space without an id: a label that looks like a number was meant as one. */
+static const char *label_fault(const struct config_space *space)
+{
+    const char *digits = space->label + (space->label[0] == '-');
+    if (digits[0] != '\0' && digits[strspn(digits, "0123456789")] == '\0') return "this is no id: ids are whole numbers from 1 to 2^64 - 1";
+    return space->path == NULL ? "no section has this name, and a new space needs an id: --set space.NAME.id=1" : "needs an id, `id = 1` for example";
+}
+
 static int check_space(struct config *config, uint32_t i, char *err)
 {
     struct config_space *space = &config->spaces.at[i];
     const char *why = NULL;
     char same[96];
-    if (space->id == 0) why = "needs an id, `id = 1` for example";
+    if (space->id == 0) why = label_fault(space);
     if (why == NULL && aoi_settings_check(&space->settings, &why) == AOI_OK) why = NULL;
     const struct config_space *first = config_space_of(config, space->id);
     if (why == NULL && first != space) {

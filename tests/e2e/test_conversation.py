@@ -635,11 +635,13 @@ def a_daemon_that_does_not_start_says_in_plain_words_what_to_do():
             (["--listen", "127.0.0.1:%d" % d.port], 1, "choose another one"),
             (["--port-file", "/no/such/dir/port"], 1, "--port-file /no/such/dir/port: cannot be written"),
             (["--set", "max_units=-1"], 2, "aoid: --set: max_units = -1: must be between 1 and 1000000\n"),
-            (["--no-such-option"], 2, "aoid: try `aoid --help`\n"),
+            (["--no-such-option"], 2, "aoid: there is no option --no-such-option; try `aoid --help`\n"),
+            (["--set"], 2, "aoid: --set needs a value behind it; try `aoid --help`\n"),
             (["--config", "/no/such/file"], 2, "aoid: /no/such/file: No such file or directory\n"),
         ):
             text = refused_start(*args, status=status)
             assert words in text, (args, text)
+            assert status == 1 or text.count("\n") == 1, (args, text)  # who types is told in one line
 
 
 @test

@@ -163,6 +163,8 @@ static void faults_are_told_with_file_and_line(void **state)
     refused("[space]\n", "f:1: a space needs a name or an id");
     refused("[space 1]\nid = 2\n[space 2]\n", "f:3: [space 2]: [space 1] has the same id");
     refused("\n[space town]\n", "f:2: [space town]: needs an id");
+    refused("\n[space 0]\n", "f:2: [space 0]: this is no id: ids are whole numbers from 1 to 2^64 - 1");
+    refused("[space 99999999999999999999]\n", "this is no id");
     refused("[space 1]\nmax_units = 1\n", "f:2: unknown option max_units");
 }
 
@@ -232,6 +234,9 @@ static void values_out_of_range_or_of_the_wrong_kind_are_refused(void **state)
     set_refused("max_units=99999999999999999999", "must be between 1 and 1000000");
     set_refused("out_soft_bytes=99999999999GiB", "must be between 8KiB and 1GiB");
     set_refused("flush=1", "unknown option flush");
+    set_refused("space.9.flush_ms=x", "space.9.flush_ms = x: is not a whole number of milliseconds");
+    set_refused("space.town.update_tiers=20:1 40:2 *:4 50:5", "space.town.update_tiers = 20:1 40:2 *:4 50:5: in update_tiers * is");
+    set_refused("limits.max_units=0", "limits.max_units = 0: must be between 1 and 1000000");
     refused("[space 1]\n\nbounds = 1 1 0 2\n", "f:3: bounds = 1 1 0 2: min_x is above max_x");
     refused("[limits]\nmax_units = 7 # not so many\n",
             "f:2: max_units = 7 # not so many: is not a whole number, in digits alone; a comment behind a value begins with ` ;`");
@@ -366,6 +371,19 @@ static void the_command_line_refuses_what_it_does_not_know(void **state)
     assert_int_equal(parse(&args, &config, "--set", "max_units=0", NULL, NULL), -1);
     assert_string_equal(err, "--set: max_units = 0: must be between 1 and 1000000");
     config_clear(&config);
+    assert_int_equal(parse(&args, &config, "--set", "space.9.flush_ms=x", NULL, NULL), -1);
+    assert_string_equal(err, "--set: space.9.flush_ms = x: is not a whole number of milliseconds, in digits alone");
+    config_clear(&config);
+    static const char *const misused[][3] = {{"--set", NULL, "--set needs a value behind it; try `aoid --help`"},
+                                             {"--check-config", "-c", "-c needs a value behind it; try `aoid --help`"},
+                                             {"--check-config=yes", NULL, "--check-config=yes: --check-config takes no value"},
+                                             {"--no-such", NULL, "there is no option --no-such; try `aoid --help`"},
+                                             {"-xv", NULL, "there is no option -x; try `aoid --help`"}};
+    for (size_t i = 0; i < sizeof misused / sizeof *misused; i++) {
+        assert_int_equal(parse(&args, &config, misused[i][0], misused[i][1], NULL, NULL), -1);
+        assert_string_equal(err, misused[i][2]);
+        config_clear(&config);
+    }
     assert_int_equal(parse(&args, &config, "--listen", "0.0.0.0:1", NULL, NULL), -1);
     config_clear(&config);
     assert_int_equal(parse(&args, &config, "--listen", "127.0.0.1:0", "--port-file", "p"), 0);
