@@ -70,6 +70,12 @@ static void start_watchdog(struct daemon *d)
     uv_unref((uv_handle_t *)&d->watchdog);
 }
 
+static int port_file_fault(const struct daemon *d, char *err)
+{
+    snprintf(err, CONFIG_ERROR_MAX, "--port-file %.200s: cannot be written: %s", d->args.port_file, strerror(errno));
+    return -1;
+}
+
 static int start(struct daemon *d, char *err)
 {
     struct activation passed;
@@ -77,18 +83,27 @@ static int start(struct daemon *d, char *err)
     if (server_init(&d->server, &d->loop, &d->config, err) != 0 || activation_take(&passed, &d->config, err) != 0 ||
         monitor_start(&d->monitor, &d->server, err) != 0 || server_listen(&d->server, &passed, &port, err) != 0)
         return -1;
-    if (d->args.port_file != NULL && notify_port_file(d->args.port_file, port) != 0) {
-        snprintf(err, CONFIG_ERROR_MAX, "--port-file %.200s: cannot be written: %s", d->args.port_file, strerror(errno));
-        return -1;
-    }
+    if (d->args.port_file != NULL && notify_port_file(d->args.port_file, port) != 0) return port_file_fault(d, err);
     notify_systemd("READY=1");
     return 0;
 }
 
+static int not_started(const char *err)
+{
+    char quoted[CONFIG_ERROR_MAX * 2];
+    log_error("start", "error=%s", log_quote(err, quoted, sizeof quoted));
+    return 1;
+}
+
 static int run(struct daemon *d)
 {
-    char err[CONFIG_ERROR_MAX], quoted[CONFIG_ERROR_MAX * 2];
+    char err[CONFIG_ERROR_MAX];
     int status = 0;
+    /* before the snapshot is read, and perhaps renamed, and before anybody is let in */
+    if (d->args.port_file != NULL && notify_port_file_check(d->args.port_file) != 0) {
+        port_file_fault(d, err);
+        return not_started(err);
+    }
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow any more is one that cannot be written */
     CHECK(uv_loop_init(&d->loop) == 0);
@@ -97,9 +112,8 @@ static int run(struct daemon *d)
     start_signal(d, &d->hangup, on_hangup, SIGHUP);
     start_watchdog(d);
     if (start(d, err) != 0) {
-        log_error("start", "error=%s", log_quote(err, quoted, sizeof quoted));
+        status = not_started(err);
         server_finish(&d->server);
-        status = 1;
     }
     uv_run(&d->loop, UV_RUN_DEFAULT);
     uv_close((uv_handle_t *)&d->term, NULL);

@@ -2,11 +2,13 @@
 #include "server/notify.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -47,14 +49,34 @@ uint64_t notify_watchdog_ms(void)
     return interval_ms > 0 && interval_ms < 1000 * 86400 ? interval_ms : 0;
 }
 
+/* What is renamed to path when it is whole; NULL: it cannot be written. */
+static FILE *open_temporary(const char *path, char temporary[PATH_MAX])
+{
+    struct stat st;
+    if (snprintf(temporary, PATH_MAX, "%s.tmp", path) >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return NULL;
+    }
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        errno = EISDIR;
+        return NULL;
+    }
+    return fopen(temporary, "we");
+}
+
+int notify_port_file_check(const char *path)
+{
+    char temporary[PATH_MAX];
+    FILE *file = open_temporary(path, temporary);
+    if (file == NULL) return -1;
+    fclose(file);
+    return unlink(temporary);
+}
+
 int notify_port_file(const char *path, int port)
 {
-    char temporary[4096];
-    if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp", path) >= sizeof temporary) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    FILE *file = fopen(temporary, "we");
+    char temporary[PATH_MAX];
+    FILE *file = open_temporary(path, temporary);
     if (file == NULL) return -1;
     int written = fprintf(file, "%d\n", port);
     if (fclose(file) != 0 || written < 0) return -1;

@@ -12,5 +12,7 @@ void notify_reloading(void);
 uint64_t notify_watchdog_ms(void);
 /* Writes the port into a file that appears at once whole. 0, or -1 with errno. */
 int notify_port_file(const char *path, int port);
+/* Whether that will be possible, at the start, when nothing has happened yet: 0, or -1 with errno. */
+int notify_port_file_check(const char *path);
 
 #endif

@@ -641,6 +641,7 @@ def a_daemon_that_does_not_start_says_in_plain_words_what_to_do():
         ):
             text = refused_start(*args, status=status)
             assert words in text, (args, text)
+            assert "event=ready" not in text or "port-file" not in words, (args, text)
             assert status == 1 or text.count("\n") == 1, (args, text)  # who types is told in one line
 
 

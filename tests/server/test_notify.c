@@ -80,6 +80,10 @@ static void the_port_file_holds_the_port(void **state)
     char path[] = "/tmp/aoid-test-XXXXXX";
     int fd = mkstemp(path);
     close(fd);
+    assert_int_equal(notify_port_file_check(path), 0);
+    char temporary[sizeof path + 4];
+    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    assert_int_equal(access(temporary, F_OK), -1); /* nothing is left of that */
     assert_int_equal(notify_port_file(path, 40123), 0);
     FILE *file = fopen(path, "r");
     char line[32];
@@ -88,6 +92,8 @@ static void the_port_file_holds_the_port(void **state)
     fclose(file);
     unlink(path);
     assert_int_equal(notify_port_file("/nonexistent/port", 1), -1);
+    assert_int_equal(notify_port_file_check("/nonexistent/port"), -1);
+    assert_int_equal(notify_port_file_check("/tmp"), -1);
 }
 
 int main(void)
