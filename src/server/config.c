@@ -403,7 +403,8 @@ static const struct option options[] = {
     {"space", "cell_range", parse_count, SPACE_AT(settings.cell_range), "1", 1, AOI_CELL_RANGE_MAX,
      "For shape cells: 1 is the nine-cell block, 2 is 25 cells."},
     {"space", "bounds", parse_bounds, SPACE_AT(settings), "none", 0, 0,
-     "min_x min_y max_x max_y, or with z min_x min_y min_z max_x max_y max_z; none: the whole of +-16,777,216."},
+     "min_x min_y max_x max_y, or with z min_x min_y min_z max_x max_y max_z; none: the whole of +-16,777,216. "
+     "Four numbers leave z unbounded in 3D."},
     {"space", "extra", parse_flag, SPACE_AT(settings.extra), "no", 0, 0, "Whether moves and deltas carry one opaque 32-bit word."},
     {"space", "flush_ms", parse_count, SPACE_AT(settings.flush_ms), "50", 0, AOI_FLUSH_MS_MAX,
      "Changes are told at most so much later; 0: only the Flush command flushes."},

@@ -564,6 +564,14 @@ def a_full_delta_restates_the_view_and_may_be_empty():
 
 
 @test
+def bounds_of_a_3d_space_hold_z_at_0_where_it_is_not_set():
+    with Daemon() as d, Connection(d.port) as c:
+        flat = pb.Bounds(min_x=-5, min_y=-5, max_x=5, max_y=5)
+        c.ok(S, aoi.create_space(dimensions=3, bounds=flat), aoi.add(1, 0, 0, 0))
+        assert [e.code for e in c.batch(S, aoi.add(2, 0, 0, 1)).errors] == [pb.CODE_OUT_OF_BOUNDS]
+
+
+@test
 def flush_numbers_count_and_time_is_told():
     with Daemon() as d, Connection(d.port) as c:
         manual(c)

@@ -143,6 +143,17 @@ static void spaces_are_sections_and_one_without_options_is_a_space_of_defaults(v
     config_clear(&config);
 }
 
+static void bounds_of_four_numbers_leave_z_free(void **state)
+{
+    (void)state;
+    struct config config;
+    assert_int_equal(read_text(&config, "[space 1]\ndimensions = 3\nbounds = -5 -6 7 8\n"), 0);
+    const struct aoi_settings *set = &config.spaces.at[0].settings;
+    assert_true(set->bounded && set->min[0] == -5.0f && set->max[1] == 8.0f);
+    assert_true(set->min[2] == -AOI_COORD_MAX && set->max[2] == AOI_COORD_MAX);
+    config_clear(&config);
+}
+
 static void faults_are_told_with_file_and_line(void **state)
 {
     (void)state;
@@ -399,6 +410,7 @@ int main(void)
         cmocka_unit_test(a_file_sets_options_and_comments_are_left_alone),
         cmocka_unit_test(an_empty_file_is_fine),
         cmocka_unit_test(spaces_are_sections_and_one_without_options_is_a_space_of_defaults),
+        cmocka_unit_test(bounds_of_four_numbers_leave_z_free),
         cmocka_unit_test(faults_are_told_with_file_and_line),
         cmocka_unit_test(values_out_of_range_or_of_the_wrong_kind_are_refused),
         cmocka_unit_test(a_file_may_come_from_windows),
