@@ -234,6 +234,11 @@ static void values_out_of_range_or_of_the_wrong_kind_are_refused(void **state)
         "space.1.update_tiers=1:1 2:1 3:1 4:1 5:1 6:1 7:1 8:1 9:1",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) set_refused(wrong[i], ": ");
+}
+
+static void what_is_wrong_with_a_value_is_said_with_its_name(void **state)
+{
+    (void)state;
     set_refused("max_unit=1", "unknown option max_unit");
     set_refused("server.max_units=1", "unknown option max_units");
     set_refused("nonsense", "must be name=value");
@@ -413,6 +418,7 @@ int main(void)
         cmocka_unit_test(bounds_of_four_numbers_leave_z_free),
         cmocka_unit_test(faults_are_told_with_file_and_line),
         cmocka_unit_test(values_out_of_range_or_of_the_wrong_kind_are_refused),
+        cmocka_unit_test(what_is_wrong_with_a_value_is_said_with_its_name),
         cmocka_unit_test(a_file_may_come_from_windows),
         cmocka_unit_test(options_that_contradict_each_other_are_refused),
         cmocka_unit_test(only_loopback_addresses_are_taken_without_tokens),
