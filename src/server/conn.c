@@ -49,7 +49,7 @@ struct conn {
     bool heard;                /* something came */
     bool peer_closed;          /* end of file was read */
     bool said_last;            /* the peer said over TLS that nothing more comes; what came before that, and waits, is still applied */
-    bool shut;                 /* nothing will be written any more */
+    bool shut;                 /* nothing will be written any more: it lingers until its peer closes too */
     bool dropped;              /* the handle closes: nothing may be done any more */
     /* of server->clock_ms, but for closing_ms */
     uint64_t opened_ms, input_ms; /* input_ms: when something came last */
@@ -396,6 +396,7 @@ void conn_drop(struct conn *conn)
     last->at = conn->at;
     array_swap_remove(&server->conns, conn->at);
     if (conn->refused) server->refused--;
+    if (conn->shut && !conn->refused) server->lingering--;
     budget_count(&server->budget, &conn->counted, 0);
     uv_close(&conn->stream.handle, on_closed);
 }
@@ -447,6 +448,7 @@ static void close_gently(struct conn *conn)
     }
     if (conn->shut) return;
     conn->shut = true;
+    if (!conn->refused) conn->server->lingering++;
     if (uv_shutdown(&conn->shutdown, &conn->stream.stream, on_shutdown) != 0) conn_drop(conn);
 }
 
@@ -613,6 +615,23 @@ static void bound_kernel(struct conn *conn)
     uv_send_buffer_size(&conn->stream.handle, &send);
 }
 
+/* Who lingers has had all its words and may never go by itself: where every place is taken, the one that lingers longest gives its own to a newcomer. */
+static void make_room(struct server *server)
+{
+    struct conn *oldest = NULL;
+    for (uint32_t i = 0; i < server->conns.n && server->lingering > 0; i++) {
+        struct conn *conn = server->conns.at[i];
+        if (conn->shut && !conn->refused && (oldest == NULL || conn->closing_ms < oldest->closing_ms)) oldest = conn;
+    }
+    if (oldest != NULL) conn_drop(oldest);
+}
+
+/* Whether one more than max_connections is open, of those that count. */
+static bool over_connections(const struct server *server)
+{
+    return server->conns.n - server->refused > server->config->max_connections;
+}
+
 void conn_accept(struct server *server, union stream *listener)
 {
     struct conn *conn = mem_zalloc(sizeof *conn);
@@ -626,7 +645,8 @@ void conn_accept(struct server *server, union stream *listener)
         conn->session.out.seal = tls_seal;
         conn->session.out.seal_ctx = conn->tls;
     }
-    conn->refused = server->conns.n - server->refused > server->config->max_connections;
+    if (over_connections(server)) make_room(server);
+    conn->refused = over_connections(server);
     if (conn->refused) server->refused++;
     server->metrics.accepted++;
     server->metrics.connections++;

@@ -55,6 +55,7 @@ struct server {
     bool holds;                      /* some conn waits for the end of a flush */
     uint64_t let_go;                 /* flusher.ended when they were looked at last */
     uint32_t refused;                /* conns that do not count towards max_connections */
+    uint32_t lingering;              /* conns that count, but have sent their last and wait for their peers to close */
     uint64_t clock_ms;               /* for the connections' timeouts: runs with the ticks, at most two of them at once, so that time
                                      which the daemon spent without reading is not counted against its peers */
     bool memory_full;                /* max_memory_bytes stands in the way, or did a moment ago */

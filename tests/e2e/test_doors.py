@@ -122,6 +122,26 @@ def a_wrong_token_waits_for_its_answer_and_holds_nobody_up():
 
 
 @test
+def who_was_refused_and_does_not_go_keeps_nobody_out():
+    with Files(tokens=TOKENS) as f, Daemon(tokens_file=f["tokens"], max_connections=3) as d:
+        for gone, token in ((3, "guess"), (6, "")):
+            stay = [Connection(d.port, hello=False) for _ in range(3)]
+            for c in stay:
+                c.send(hello=pb.Hello(protocol_version=1, token=token))
+            for c in stay:
+                assert c.next().error.code == pb.CODE_UNAUTHENTICATED
+                ended(c)
+            held = [Connection(d.port, token=READER) for _ in range(3)]  # at once, though the others have not closed their ends
+            with Connection(d.port, hello=False) as late:
+                assert "max_connections = 3" in late.next().error.text
+            for c in held:
+                c.ping()
+            for c in held + stay:
+                c.close()
+            eventually(lambda: d.log().count("reason=eof") == gone, "they have gone")
+
+
+@test
 def roles_decide_what_a_session_may_do():
     with Files(tokens=TOKENS) as f, Daemon(tokens_file=f["tokens"]) as d, Connection(d.port, token=WRITER) as zone, \
             Connection(d.port, token=READER) as map_, Connection(d.port, token=ADMIN) as ops, Connection(d.port, token=WRITER) as other:
