@@ -20,6 +20,8 @@
 #define BATCH_MIN_NS ((uint64_t)4 * 1000 * 1000)
 /* Whose players were skipped more often than served in so many ticks is warned of. */
 #define SLOW_TICKS (10000 / SERVER_TICK_MS)
+/* The first tick comes any time after the wrong token did, so that it does not count. */
+#define DENIED_TICKS (SESSION_DENIED_MS / SERVER_TICK_MS + 1)
 #define RELAX_TICKS 32 /* unused buffers are given back about so often */
 
 enum input {
@@ -581,7 +583,7 @@ void conn_tick(struct conn *conn)
         return;
     }
     if (server->ticks % SLOW_TICKS == 0) watch_slow(conn);
-    if (conn->session.state == SESSION_DENIED && --conn->session.denied_ticks == 0) reason = CLOSE_TOKEN;
+    if (conn->session.state == SESSION_DENIED && ++conn->session.denied_ticks == DENIED_TICKS) reason = CLOSE_TOKEN;
     if (conn->session.state == SESSION_BROKEN) { /* its last words come soon or never */
         if (conn->input == INPUT_READING && uv_now(server->loop) - conn->closing_ms >= CLOSE_WAIT_MS)
             session_finish(&server->sessions, &conn->session);

@@ -42,7 +42,7 @@ void session_deny(struct session *session)
 {
     CHECK(session->state == SESSION_HELLO_WAIT);
     session->state = SESSION_DENIED;
-    session->denied_ticks = SESSION_DENIED_TICKS;
+    session->denied_ticks = 0;
 }
 
 void session_touch(struct sessions *sessions, struct session *session)

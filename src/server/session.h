@@ -8,8 +8,8 @@
 #include "server/tokens.h"
 #include "wire/codec.h"
 
-#define SESSION_CLIENT_MAX 63  /* bytes of a client's name that are kept */
-#define SESSION_DENIED_TICKS 5 /* of the server's: how long a wrong token waits for its answer */
+#define SESSION_CLIENT_MAX 63 /* bytes of a client's name that are kept */
+#define SESSION_DENIED_MS 500 /* how long a wrong token waits for its answer at least */
 
 enum session_state {
     SESSION_HELLO_WAIT, /* nothing but Hello is listened to */
@@ -39,7 +39,7 @@ struct session {
     char client[SESSION_CLIENT_MAX + 1]; /* the name in its Hello, as it came */
     uint64_t served, skipped;            /* times that a flush had its players' turn, and there was room, or none */
     struct token token;                  /* that it came in with */
-    uint32_t denied_ticks;               /* in SESSION_DENIED: until it is told so */
+    uint32_t denied_ticks;               /* in SESSION_DENIED: of the server's, that have passed */
     uint64_t unsent_bytes;               /* when it was decided to close; then what cannot be sent any more is let go */
     char peer[64];                       /* address, for the log */
     bool touched;                        /* in sessions->touched */

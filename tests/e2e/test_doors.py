@@ -118,7 +118,8 @@ def a_wrong_token_waits_for_its_answer_and_holds_nobody_up():
             assert c.next().error.code == pb.CODE_UNAUTHENTICATED
             ended(c)
             c.close()
-        assert denied(d.port, "guess") > denied(d.port, "") + 0.2
+        # less than promised it is never, however the daemon's ticks fall; 1 ms is what its clock may be off
+        assert min(denied(d.port, "guess") for _ in range(4)) > 0.499
 
 
 @test
