@@ -51,8 +51,8 @@ static bool is_head(struct lws *wsi)
     return lws_hdr_total_length(wsi, WSI_TOKEN_HEAD_URI) > 0;
 }
 
-/* What stands behind the ? of a list: after=NUMBER, or nothing. With anything else whoever guesses how to get the next page would get the first one for ever.
- * False, with a sentence in the body: it is something else. */
+/* What stands behind the ? of a list: after=NUMBER, or nothing. With anything else whoever guesses how to get the next page would get the first one for
+ * ever. False, with a sentence in the body: it is something else. */
 static bool take_arguments(struct lws *wsi, const char *path, uint64_t *after, struct buf *body)
 {
     static const char name[] = "after=";

@@ -24,7 +24,8 @@ def the_readme_s_shell_block_pasted_whole_shows_what_it_promises_and_ends():
         os.symlink(BUILD, os.path.join(there, "build"))
         os.symlink(os.path.join(ROOT, "tests"), os.path.join(there, "tests"))
         commands = shell_block().replace("build/aoictl ", "build/aoictl --address 127.0.0.1:%d " % d.port)
-        run = lambda line: subprocess.run(["bash", "-c", line], cwd=there, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
+        streams = dict(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        run = lambda line: subprocess.run(["bash", "-c", line], cwd=there, timeout=300, **streams)
         ended = run(commands)
         said = ended.stdout.decode()
         assert ended.returncode == 0 and "aoictl: " not in said, said

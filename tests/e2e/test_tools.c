@@ -176,6 +176,7 @@ static void every_complaint_says_what_to_do(void **state)
     expect_output("give one of them");
     assert_int_equal(run("", "aoictl", "--help"), 0);
     expect_output("Examples:");
+    expect_output("HOST alone means port 2643, :PORT alone 127.0.0.1");
     assert_int_equal(run("", "aoictl", ""), 2);
 }
 
