@@ -388,11 +388,13 @@ static const struct option options[] = {
     {"limits", "max_radius", parse_float, AT(max_radius), "0", 0, AOI_COORD_MAX, "The largest radius of an entity; 0: any."},
     {"limits", "query_page", parse_count, AT(query_page), "10000", 1, 1e6, "Items in one result; lowered so that a result fits in max_frame_bytes."},
     {"limits", "out_soft_bytes", parse_bytes, AT(out_soft_bytes), "4MiB", 8 * KIB, GIB,
-     "Unsent bytes of a connection from which on it is not read, and gets fewer and larger deltas."},
+     "Unsent bytes of a connection from which on it is not read, and gets fewer and larger deltas: it is full when less than max_payload and 228 "
+     "bytes "
+     "are left to it, for then no delta is sure to fit."},
     {"limits", "out_hard_bytes", parse_bytes, AT(out_hard_bytes), "64MiB", 16 * KIB, 16 * GIB,
      "Unsent bytes of a connection over which it is closed."},
     {"limits", "out_soft_ms", parse_count, AT(out_soft_ms), "10000", 1, DAY_MS,
-     "How long a connection may stay at out_soft_bytes before it is closed."},
+     "How long a connection may stay as full as out_soft_bytes says before it is closed."},
 
     {"space", "id", parse_id, SPACE_AT(id), "", 0, 0, "The space's id; not needed in a section [space NUMBER]."},
     {"space", "dimensions", parse_count, SPACE_AT(settings.dimensions), "2", 2, 3, "2 or 3."},

@@ -454,16 +454,33 @@ static void close_gently(struct conn *conn)
     if (uv_shutdown(&conn->shutdown, &conn->stream.stream, on_shutdown) != 0) conn_drop(conn);
 }
 
+/* Which bytes were too many: a reader who looks for out_soft_bytes in unsent_bytes may find less. */
+static void out_why(const struct conn *conn, char out[200])
+{
+    const struct config *config = conn->server->config;
+    const struct outbox_limits *limits = &conn->server->out_limits;
+    out[0] = '\0';
+    if (conn->session.reason == CLOSE_OUT_HARD)
+        snprintf(out, 200, " why=\"over out_hard_bytes = %llu\"", (unsigned long long)limits->hard_bytes);
+    else if (conn->session.reason == CLOSE_OUT_SOFT && conn->session.unsent_bytes + limits->slack_bytes > limits->soft_bytes)
+        snprintf(out, 200, " why=\"less than %llu bytes (max_payload and 228) were left to out_soft_bytes = %llu for out_soft_ms = %u\"",
+                 (unsigned long long)limits->slack_bytes, (unsigned long long)limits->soft_bytes, config->out_soft_ms);
+    else if (conn->session.reason == CLOSE_OUT_SOFT)
+        snprintf(out, 200, " why=\"over %u bytes, which is too much while max_memory_bytes is reached, for out_soft_ms = %u\"", BUDGET_UNSENT_BYTES,
+                 config->out_soft_ms);
+}
+
 /* Once what the kernel takes at once is written: the bytes that are left may never be read. Of a connection that broke, what they were when it did. */
 static void log_close(const struct conn *conn)
 {
     const struct session *session = &conn->session;
     uint64_t unsent_bytes = session_breaks(session->reason) ? session->unsent_bytes : outbox_bytes(&session->out);
-    char client[SESSION_CLIENT_MAX * 4 + 3];
+    char client[SESSION_CLIENT_MAX * 4 + 3], why[200];
+    out_why(conn, why);
     log_write(session_ends_well(session->reason) ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "close",
-              "peer=%s session=%llu reason=%s unsent_bytes=%llu client=%s token=%s", session->peer, (unsigned long long)session->id,
+              "peer=%s session=%llu reason=%s unsent_bytes=%llu client=%s token=%s%s", session->peer, (unsigned long long)session->id,
               session_reason_name(session->reason), (unsigned long long)unsent_bytes, log_quote(session->client, client, sizeof client),
-              session->token.name);
+              session->token.name, why);
 }
 
 /* Nothing more will be sent. What has come whole is applied, and where writing failed, what the peer sent before it went is still read. */

@@ -238,6 +238,8 @@ static void init_handles(struct server *server)
     CHECK(uv_prepare_start(&server->prepare, on_prepare) == 0);
 }
 
+_Static_assert(AOI_DELTA_OVERHEAD + AOI_ENTER_BYTES == 228, "README.md, the configuration and its help speak of 228 bytes");
+
 void server_set_limits(struct server *server)
 {
     const struct config *config = server->config;
