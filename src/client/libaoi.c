@@ -710,7 +710,7 @@ int libaoi_resume(struct libaoi *c, int timeout_ms)
     close(c->fd);
     c->fd = fd;
     c->failed = c->closing_code = 0;
-    c->write_broken = false;
+    c->write_broken = c->bye = false;
     buf_clear(&c->in);
     buf_clear(&c->out);
     int status = conn_join(c, true, deadline, timeout_ms);

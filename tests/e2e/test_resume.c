@@ -192,6 +192,19 @@ CASE(a_resume_that_is_refused_for_ever_says_so)
     libaoi_close(c);
 }
 
+CASE(a_resume_after_bye_begins_a_session_that_ends_with_libaoi_close)
+{
+    struct libaoi *c = connect_resuming(30000);
+    assert_int_equal(libaoi_bye(c, TIMEOUT_MS), 0);
+    assert_int_equal(libaoi_resume(c, TIMEOUT_MS), 0);
+    libaoi_add(c, SPACE, LIBAOI_ADD_NEW, &(struct libaoi_entity){.id = 9, .pos = {2, 2}});
+    assert_int_equal(libaoi_sync(c, TIMEOUT_MS), 0);
+    assert_int_equal(entities(), 2);
+    libaoi_close(c);
+    await_entities(1);
+    assert_int_equal(entities(), 1); /* long before its lease is over */
+}
+
 CASE(a_resume_without_the_option_is_an_error_and_changes_nothing)
 {
     struct libaoi *c = connect_or_fail(&(struct libaoi_options){.address = rig.daemon.address, .timeout_ms = TIMEOUT_MS});
@@ -208,6 +221,7 @@ int main(void)
         cmocka_unit_test(a_session_whose_lease_is_over_is_told_that_it_is_a_new_one),
         cmocka_unit_test(what_was_sent_while_there_was_no_connection_goes_out_with_the_resume),
         cmocka_unit_test(a_resume_that_is_refused_for_ever_says_so),
+        cmocka_unit_test(a_resume_after_bye_begins_a_session_that_ends_with_libaoi_close),
         cmocka_unit_test(a_resume_without_the_option_is_an_error_and_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
