@@ -286,6 +286,7 @@ struct libaoi *aoictl_connect(const struct aoictl *ctl, const struct libaoi_hand
 /* What to do where the daemon was reached, and lets nobody in like this: there is no connection that would know its code, only what was said. */
 static const char *connect_advice(const char *error)
 {
+    if (strstr(error, "LIMIT_EXCEEDED")) return aoictl_advice(LIBAOI_LIMIT_EXCEEDED, error);
     if (strstr(error, "has no token")) return "; for aoictl put it into the environment variable AOI_TOKEN: AOI_TOKEN=SECRET aoictl ...";
     if (strstr(error, "the token in Hello")) return "; aoictl took it from the environment variable AOI_TOKEN";
     if (strstr(error, "this port speaks TLS")) return "; aoictl speaks it with --tls, or with --ca FILE where the system does not know the authority";

@@ -135,6 +135,8 @@ def who_was_refused_and_does_not_go_keeps_nobody_out():
             held = [Connection(d.port, token=READER) for _ in range(3)]  # at once, though the others have not closed their ends
             with Connection(d.port, hello=False) as late:
                 assert "max_connections = 3" in late.next().error.text
+            status, text = aoictl("--address", "127.0.0.1:%d" % d.port, "ping", token=READER)
+            assert status == 1 and text.endswith("max_connections = 3 are open already; see the [limits] of the daemon's configuration\n"), text
             for c in held:
                 c.ping()
             for c in held + stay:
