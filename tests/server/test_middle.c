@@ -19,7 +19,10 @@ enum { SESSIONS = 3, EACH = 8, PLAYERS = SESSIONS * EACH, ENTITIES = 200, ROUNDS
 /* What a player's deltas made of its view. */
 struct mirror {
     bool has[ENTITIES + 1];
-    float at[ENTITIES + 1][2];
+    struct where {
+        float x, y, z;
+        uint32_t extra;
+    } at[ENTITIES + 1];
     uint64_t seq;
 };
 
@@ -28,6 +31,8 @@ struct middle {
     struct rig *rig;
     struct aoi_space *space;
     struct budget budget;
+    uint32_t high; /* half of all ids */
+    bool deep, extra;
     struct mirror mirror[PLAYERS];
     uint8_t token[SESSIONS][64];
     size_t token_len[SESSIONS];
@@ -41,6 +46,17 @@ static uint32_t below(struct middle *t, uint32_t n)
 
 /* ------------------------------------------------------------------------------------------------------------- what is received */
 
+static uint64_t id_of(const struct middle *t, uint32_t k)
+{
+    return (uint64_t)t->high << 32 | k;
+}
+
+static uint32_t number(const struct middle *t, uint64_t id)
+{
+    assert_true(id >> 32 == t->high && (uint32_t)id >= 1 && (uint32_t)id <= ENTITIES);
+    return (uint32_t)id;
+}
+
 static void take_delta(struct middle *t, size_t s, const struct codec_player_delta *part)
 {
     const struct aoi_delta *d = &part->delta;
@@ -52,21 +68,20 @@ static void take_delta(struct middle *t, size_t s, const struct codec_player_del
     }
     assert_int_equal(d->seq, m->seq);
     for (size_t i = 0; i < d->leave_n; i++) {
-        assert_true(d->leave_id[i] <= ENTITIES && m->has[d->leave_id[i]]);
-        m->has[d->leave_id[i]] = false;
+        uint32_t k = number(t, d->leave_id[i]);
+        assert_true(m->has[k]);
+        m->has[k] = false;
     }
     for (size_t i = 0; i < d->enters.n; i++) {
-        uint64_t id = d->enters.id[i];
-        assert_true(id >= 1 && id <= ENTITIES && !m->has[id]);
-        m->has[id] = true;
-        m->at[id][0] = d->enters.x[i];
-        m->at[id][1] = d->enters.y[i];
+        uint32_t k = number(t, d->enters.id[i]);
+        assert_true(!m->has[k]);
+        m->has[k] = true;
+        m->at[k] = (struct where){d->enters.x[i], d->enters.y[i], t->deep ? d->enters.z[i] : 0, t->extra ? d->enters.extra[i] : 0};
     }
     for (size_t i = 0; i < d->updates.n; i++) {
-        uint64_t id = d->updates.id[i];
-        assert_true(id >= 1 && id <= ENTITIES && m->has[id]);
-        m->at[id][0] = d->updates.x[i];
-        m->at[id][1] = d->updates.y[i];
+        uint32_t k = number(t, d->updates.id[i]);
+        assert_true(m->has[k]);
+        m->at[k] = (struct where){d->updates.x[i], d->updates.y[i], t->deep ? d->updates.z[i] : 0, t->extra ? d->updates.extra[i] : 0};
     }
     t->updates += d->updates.n;
 }
@@ -98,10 +113,10 @@ static void drain(struct middle *t, size_t s)
 static void watch(struct middle *t, uint64_t player, aoi_owner owner)
 {
     if (player % 2 == 0) {
-        float min[3] = {(float)below(t, SIDE), (float)below(t, SIDE), 0}, max[3] = {min[0] + 60, min[1] + 60, 0};
+        float min[3] = {(float)below(t, SIDE), (float)below(t, SIDE), 0}, max[3] = {min[0] + 60, min[1] + 60, 20};
         assert_int_equal(aoi_viewport_set(t->space, owner, player, min, max), AOI_OK);
     } else {
-        assert_int_equal(aoi_subscribe(t->space, owner, player, player, false), AOI_OK);
+        assert_int_equal(aoi_subscribe(t->space, owner, player, id_of(t, (uint32_t)player), false), AOI_OK);
     }
 }
 
@@ -171,8 +186,9 @@ static void meddle(struct middle *t)
 static void change(struct middle *t)
 {
     for (uint32_t i = below(t, 2 * ENTITIES); i > 0; i--) {
-        float pos[3] = {(float)below(t, SIDE), (float)below(t, SIDE), 0};
-        assert_int_equal(aoi_entity_move(t->space, OTHER, 1 + below(t, ENTITIES), pos, NULL), AOI_OK);
+        float pos[3] = {(float)below(t, SIDE), (float)below(t, SIDE), (float)below(t, 40)};
+        uint32_t extra = below(t, 3);
+        assert_int_equal(aoi_entity_move(t->space, OTHER, id_of(t, 1 + below(t, ENTITIES)), pos, &extra), AOI_OK);
     }
     for (uint64_t p = 2 + 2 * below(t, PLAYERS); p <= PLAYERS; p += 14) watch(t, p, t->rig->session[(p - 1) / EACH].owner);
     uint64_t p = 1 + below(t, PLAYERS);
@@ -239,7 +255,8 @@ static void compare(struct middle *t)
         for (size_t i = 0; i < rows.n; i++) {
             struct aoi_entity e;
             assert_int_equal(aoi_entity_get(t->space, rows.id[i], &e), AOI_OK);
-            assert_true(m->has[e.id] && m->at[e.id][0] == e.pos[0] && m->at[e.id][1] == e.pos[1]);
+            const struct where *at = &m->at[number(t, e.id)];
+            assert_true(m->has[number(t, e.id)] && at->x == e.pos[0] && at->y == e.pos[1] && at->z == e.pos[2] && at->extra == e.extra);
         }
     }
     aoi_rows_clear(&rows);
@@ -251,11 +268,14 @@ static void what_happens_to_connections_in_the_middle_of_flushes_leaves_every_vi
     t->r = random_start("middle");
     t->rig = *state;
     t->budget.limit_bytes = 1;
-    const struct aoi_settings settings = {.dimensions = 2, .cell_size = 16};
+    t->deep = below(t, 2) == 0;
+    t->extra = below(t, 2) == 0;
+    t->high = below(t, 2) * below(t, UINT32_MAX);
+    const struct aoi_settings settings = {.dimensions = 2 + t->deep, .extra = t->extra, .cell_size = 8 << below(t, 4)};
     assert_int_equal(aoi_space_create(t->rig->world, 0, 1, &settings, false), AOI_OK);
     t->space = aoi_space_find(t->rig->world, 1);
-    for (uint64_t id = 1; id <= ENTITIES; id++) {
-        const struct aoi_entity e = {.id = id, .pos = {(float)below(t, SIDE), (float)below(t, SIDE), 0}, .radius = 40, .layers = 1};
+    for (uint32_t k = 1; k <= ENTITIES; k++) {
+        const struct aoi_entity e = {.id = id_of(t, k), .pos = {(float)below(t, SIDE), (float)below(t, SIDE)}, .radius = 40, .layers = 1};
         assert_int_equal(aoi_entity_add(t->space, OTHER, AOI_ADD_NEW, &e), AOI_OK);
     }
     for (size_t s = 0; s < SESSIONS; s++) hello(t, s, 0);
