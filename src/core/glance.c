@@ -12,7 +12,6 @@
 #include "core/cover.h"
 
 #define FETCHED 16 /* pages that are fetched beforehand */
-#define COVER_FETCHED (4 * MEM_LINE)
 
 /* Those that have appeal: a mask, as if they stood in a page that lies under all watches. */
 struct large {
@@ -168,9 +167,10 @@ void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *
     const struct aoi__watch *w = &space->watches.at[c->watch];
     __builtin_prefetch(w);
     __builtin_prefetch(&w->lo);
-    const char *masks = (const char *)c->told;
-    for (uint32_t at = 0, end = c->bytes < COVER_FETCHED ? c->bytes : COVER_FETCHED; at < end; at += MEM_LINE) __builtin_prefetch(masks + at);
-    __builtin_prefetch((const char *)(c->page + c->n) - 1); /* it need not begin at a line */
+    __builtin_prefetch(c->told);
+    __builtin_prefetch(c->page);
+    __builtin_prefetch(c->page + c->n); /* it need not begin at a line */
+    if (c->late != NULL) __builtin_prefetch(c->late);
     if (c->unit == AOI__NONE) return;
     const struct aoi__home *homes = space->scratch->dir->home.at; /* NULL where all have appeal */
     __builtin_prefetch(aoi__page_behind(homes, c->unit * sizeof *homes));
