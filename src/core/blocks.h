@@ -14,8 +14,9 @@
 
 struct aoi__hot;
 
-#define AOI__PAGE 64  /* entities of a page at most: a bit each in its masks */
-#define AOI__PAST 192 /* bytes behind a page's columns that may be read, whatever they hold */
+#define AOI__PAGE 64              /* entities of a page at most: a bit each in its masks */
+#define AOI__HALF (AOI__PAGE / 2) /* where no place from here on is in use, half a look does */
+#define AOI__PAST 192             /* bytes behind a page's columns that may be read, whatever they hold */
 
 /* Up to 64 entities of one cell, each at a place of its own as long as it is there: so that a view can be a mask of places. Columns of 32 bits one after the other: x[cap], y[cap],
  * z[cap] (3D only), the low and the high halves of ids, slot[cap], extra[cap] (if the directory has it); cap is a multiple of AOI__LANES. Where nothing stands, x is NaN, which lies

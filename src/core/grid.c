@@ -150,6 +150,15 @@ static void grid_erase(struct aoi_space *space, uint32_t slot)
     aoi__block_drop(&g->dir, block);
 }
 
+/* To another place, in the cell where it is now. */
+static void replace(struct aoi_space *space, uint32_t slot, const int32_t cell[3])
+{
+    struct grid *g = grid_of(space);
+    uint32_t left = take(g, slot);
+    put(space, slot, cell);
+    aoi__block_drop(&g->dir, left);
+}
+
 /* The page that it stands in follows where it is now. Whether it stays in its cell. */
 static bool follow(struct aoi_space *space, uint32_t slot)
 {
@@ -161,9 +170,7 @@ static bool follow(struct aoi_space *space, uint32_t slot)
         aoi__page_write(&g->dir, page_of(g, slot), g->dir.home.at[slot].place, h->pos, h->extra);
         return true;
     }
-    uint32_t left = take(g, slot);
-    put(space, slot, cell);
-    aoi__block_drop(&g->dir, left);
+    replace(space, slot, cell);
     return false;
 }
 
@@ -192,12 +199,10 @@ static inline bool stands(const struct grid *g, const struct aoi__page *page, ui
     return !g->dir.extra || aoi__page_extra(page, g->dir.dims)[place] == h->extra;
 }
 
-#define HALF (AOI__PAGE / 2)
-
 /* Whether the entity is better off at a lower place of its page, which half a look would do for. All who were told of it have to find it again, but look for that once. */
 static inline bool stands_high(const struct aoi__page *page, uint32_t place)
 {
-    return place >= HALF && (uint32_t)page->busy != UINT32_MAX && __builtin_popcountll(page->used) <= HALF;
+    return place >= AOI__HALF && (uint32_t)page->busy != UINT32_MAX && __builtin_popcountll(page->used) <= AOI__HALF;
 }
 
 static uint32_t grid_settle(struct aoi_space *space, uint32_t *slot, uint32_t n)
@@ -217,17 +222,14 @@ static uint32_t grid_settle(struct aoi_space *space, uint32_t *slot, uint32_t n)
         h->stamp = space->serial;
         slot[moved++] = slot[i];
         bool stays = aoi__inside(h->pos, page->lo, page->hi, dims);
-        if (stays && stands_high(page, home.place)) {
-            int32_t cell[3];
-            memcpy(cell, page->at, sizeof cell);
-            take(g, slot[i]);
-            put(space, slot[i], cell);
-            home = g->dir.home.at[slot[i]];
-            page = aoi__page_touch(&g->dir, home.page);
-        } else if (stays) {
+        if (stays && !stands_high(page, home.place)) {
             aoi__page_write(&g->dir, page, home.place, h->pos, h->extra);
         } else {
-            stays = follow(space, slot[i]);
+            const int32_t cell[3] = {page->at[0], page->at[1], page->at[2]};
+            if (stays)
+                replace(space, slot[i], cell);
+            else
+                stays = follow(space, slot[i]);
             home = g->dir.home.at[slot[i]];
             page = aoi__page_touch(&g->dir, home.page);
         }

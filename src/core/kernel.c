@@ -423,7 +423,6 @@ static const struct aoi__kernels avx2 = {
 /* A page is looked at whole, or its first half if no more is in use: what costs time is a branch that is guessed wrong, so hardly any depends on what a page holds. Columns are
  * read past their end; what is there counts for nothing. */
 #define WIDE __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx512vbmi,avx512vbmi2,avx2,popcnt,bmi,bmi2")))
-#define HALF 32
 
 #define EIGHT(n) (n), (n) + 1, (n) + 2, (n) + 3, (n) + 4, (n) + 5, (n) + 6, (n) + 7
 static const uint8_t all_places[AOI__PAGE]
@@ -527,7 +526,7 @@ WIDE INLINE uint64_t all_in(const struct columns *c, const struct wider_box *b, 
 WIDE INLINE uint64_t wide_inside(const struct aoi__page *page, const struct wider_box *box, bool flat)
 {
     const struct columns c = columns_of(page, flat);
-    if (page->n > HALF) return all_in(&c, box, flat, true) & page->used;
+    if (page->n > AOI__HALF) return all_in(&c, box, flat, true) & page->used;
     return page->n == 0 ? 0 : all_in(&c, box, flat, false) & page->used;
 }
 
@@ -548,7 +547,7 @@ WIDE INLINE void wide_places_of(const struct aoi__sieve *s, const uint64_t *want
     for (const uint64_t *end = want + s->n; want < end; want++, number++) {
         const struct aoi__page *page = &pool[*number];
         const struct columns c = columns_of(page, flat);
-        if (*want >> HALF != 0)
+        if (*want >> AOI__HALF != 0)
             put_wide(&c, *want, &to, flat, extra, true);
         else
             put_wide(&c, *want, &to, flat, extra, false);
@@ -612,7 +611,7 @@ WIDE INLINE uint64_t wide_due_page(const struct aoi__sieve *s, const struct aoi_
     __m512 nearest = _mm512_set1_ps(INFINITY);
     if (page->n == 0) return 0;
     know_reach(r, page, number);
-    uint64_t due = page->n > HALF ? all_due(&c, most, center, &nearest, flat, true) : all_due(&c, most, center, &nearest, flat, false);
+    uint64_t due = page->n > AOI__HALF ? all_due(&c, most, center, &nearest, flat, true) : all_due(&c, most, center, &nearest, flat, false);
     if (_mm512_cmp_ps_mask(nearest, center->error, _CMP_LE_OQ) == 0) return due;
     return due_of(s, r, page, which); /* too near for floats */
 }
