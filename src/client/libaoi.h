@@ -96,8 +96,8 @@ struct libaoi_settings {
     uint32_t flush_ms;    /* literal: 0 is a space that only libaoi_flush() flushes; LIBAOI_FLUSH_MS is usual */
     bool persistent;      /* outlives the session that made it */
     /* from here on, and flush_ms: changeable by libaoi_set_space() */
-    float
-        leave_margin; /* what was told stays until it is so much further away; in cells: while it would be seen if both stood so much nearer to each other */
+    /* what was told stays until it is so much further away; in cells: while it would be seen if both stood so much nearer to each other */
+    float leave_margin;
     uint32_t min_stay_ms;         /* what was told stays so long at least */
     uint32_t max_view;            /* entities in a player's view at most, the best by rank; 0: no limit */
     uint32_t max_enter_per_flush; /* enters in one delta at most, the best by rank; 0: no limit */

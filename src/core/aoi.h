@@ -70,8 +70,8 @@ struct aoi_settings {
     uint32_t flush_ms;    /* kept for the caller, who has the clock; 0: only commanded flushes. No default here. */
     bool persistent;      /* outlives its owner */
     /* from here on: changeable by aoi_space_set(), like flush_ms */
-    float
-        leave_margin; /* what was told stays until it is so much further away (in cells: while it would be seen if both stood so much nearer); 0: none */
+    /* what was told stays until it is so much further away (in cells: while it would be seen if both stood so much nearer); 0: none */
+    float leave_margin;
     uint32_t min_stay_ms;         /* what was told stays so long at least; 0: no such time. What entered before it was set counts as long ago */
     uint32_t max_view;            /* entities in a view at most, the best by rank; 0: no limit. Up to AOI_MAX_VIEW */
     uint32_t max_enter_per_flush; /* 0: no limit */
@@ -174,8 +174,8 @@ struct aoi_sink {
     size_t (*room)(void *ctx, aoi_owner owner);
     void (*deliver)(void *ctx, const struct aoi_delta *delta);
     /* Updates may be written to where they belong at once, say between the lengths of a frame, and need not be copied there. Called after room() and before
-     * deliver() with the whole delta, but for the columns of its updates: those that there are are not NULL, and not to be read. true: it is delivered next, with the columns at the places, and marked as placed.
-     * false: it is delivered as ever. Not called where there are no updates. NULL: likewise. */
+     * deliver() with the whole delta, but for the columns of its updates: those that there are are not NULL, and not to be read. true: it is delivered next, with the columns at
+     * the places, and marked as placed. false: it is delivered as ever. Not called where there are no updates. NULL: likewise. */
     bool (*columns)(void *ctx, const struct aoi_delta *delta, struct aoi_places *to);
     /* Entities of the owner that came to be observed or unobserved: in the view of a player that is not subscribed to them. Called at the end of a flush, at most
      * once an owner; false: not now (its connection is full), the differences are kept for the next flush. NULL: nobody wants to know. */

@@ -1,8 +1,9 @@
 /* cover.c: views as masks of pages: what most players are served by.
  *
- * An entity keeps its place in a page as long as it is in the page's cell, but for the few that move down when the page has emptied; and a place is not given to another before
- * the flush has ended after which nobody means the first one any more (blocks.c). So what a player was told under its watch is a mask for each page, and a flush is a few operations on masks: inside comes from comparing
- * columns of coordinates; inside & ~told enters, told & ~inside leaves, inside & told & moved is updated, straight from the page's columns.
+ * An entity keeps its place in a page as long as it is in the page's cell, but for the few that move down when the page has emptied; and a place is not given to another
+ * before the flush has ended after which nobody means the first one any more (blocks.c). So what a player was told under its watch is a mask for each page, and a flush is a
+ * few operations on masks: inside comes from comparing columns of coordinates; inside & ~told enters, told & ~inside leaves, inside & told & moved is updated, straight from
+ * the page's columns.
  *
  * An entity that has gone from one cell to another is a leave here and an enter there: both are taken back, and it is kept. Players that were skipped, or whose rules look
  * beyond their pages, have lists instead (view.c); either becomes the other at any flush.

@@ -388,9 +388,8 @@ static const struct option options[] = {
     {"limits", "max_radius", parse_float, AT(max_radius), "0", 0, AOI_COORD_MAX, "The largest radius of an entity; 0: any."},
     {"limits", "query_page", parse_count, AT(query_page), "10000", 1, 1e6, "Items in one result; lowered so that a result fits in max_frame_bytes."},
     {"limits", "out_soft_bytes", parse_bytes, AT(out_soft_bytes), "4MiB", 8 * KIB, GIB,
-     "Unsent bytes of a connection from which on it is not read, and gets fewer and larger deltas: it is full when less than max_payload and 228 "
-     "bytes "
-     "are left to it, for then no delta is sure to fit."},
+     "Unsent bytes of a connection from which on it is not read, and gets fewer and larger deltas: it is full when less than max_payload and "
+     "228 bytes are left to it, for then no delta is sure to fit."},
     {"limits", "out_hard_bytes", parse_bytes, AT(out_hard_bytes), "64MiB", 16 * KIB, 16 * GIB,
      "Unsent bytes of a connection over which it is closed."},
     {"limits", "out_soft_ms", parse_count, AT(out_soft_ms), "10000", 1, DAY_MS,
@@ -411,9 +410,8 @@ static const struct option options[] = {
     {"space", "flush_ms", parse_count, SPACE_AT(settings.flush_ms), "50", 0, AOI_FLUSH_MS_MAX,
      "Changes are told at most so much later; 0: only the Flush command flushes."},
     {"space", "leave_margin", parse_float, SPACE_AT(settings.leave_margin), "0", 0, AOI_COORD_MAX,
-     "What was told stays until it is so much further away than it must be to enter. In cells: while it would be seen if it and the unit each stood "
-     "nearer to "
-     "the other by that."},
+     "What was told stays until it is so much further away than it must be to enter. In cells: while it would be seen if it and the unit each "
+     "stood nearer to the other by that."},
     {"space", "min_stay_ms", parse_count, SPACE_AT(settings.min_stay_ms), "0", 0, DAY_MS, "What was told stays so long at least."},
     {"space", "max_view", parse_count, SPACE_AT(settings.max_view), "0", 0, AOI_MAX_VIEW,
      "A player sees so many entities at most, the best by rank; 0: no limit."},
