@@ -254,8 +254,9 @@ static void reserve_flux(struct aoi__scratch *s, size_t most)
     }
 }
 
-/* Of all pages that differ: who comes and goes; and what is told now. All places in one loop, whose end is all that may be guessed wrong. */
-static void compare(struct aoi__look *k, const struct aoi__sifted *sifted)
+/* Of all pages that differ: who comes and goes; and what is told now. All places in one loop, whose end is all that may be guessed wrong. With late masks, who comes from another
+ * place, and has no turn, is flagged as late and has its bit there: it may be told already. */
+static inline __attribute__((always_inline)) void compare(struct aoi__look *k, const struct aoi__sifted *sifted, bool tiered)
 {
     struct aoi__scratch *s = k->s;
     struct aoi__cover *c = &k->p->cover;
@@ -268,15 +269,19 @@ static void compare(struct aoi__look *k, const struct aoi__sifted *sifted)
     const struct aoi__hot *hot = k->space->hot;
     const struct aoi__cold *cold = k->space->cold;
     const uint32_t dims = k->space->dims, *number = c->page;
-    const uint64_t *late = c->late != NULL ? c->late : inside; /* with no late masks: whatever, for it is not looked at */
-    const uint32_t late_flag = c->late != NULL ? AOI__LATE : 0;
+    uint64_t *late = c->late;
+    const uint64_t *due = sifted->due;
     for (uint64_t m = d->places; d < end;) {
         const struct aoi__page *page = &pool[number[d->page]];
         uint32_t place = (uint32_t)__builtin_ctzll(m), slot = aoi__page_slots(page, dims)[place];
         uint64_t comes = -(inside[d->page] >> place & 1), elsewhere = (((page->arrived ^ ~page->used) & comes) ^ ~page->used) >> place & 1;
-        *to[(comes & 2) + elsewhere]++ = slot | (late_flag & -(uint32_t)(late[d->page] >> place & 1));
-        __builtin_prefetch(&hot[slot]);
-        __builtin_prefetch(&cold[slot]);
+        if (tiered) {
+            late[d->page] |= (elsewhere & comes & ~(due[d->page] >> place)) << place;
+            slot |= AOI__LATE & -(uint32_t)(late[d->page] >> place & 1);
+        }
+        *to[(comes & 2) + elsewhere]++ = slot;
+        __builtin_prefetch(&hot[slot & AOI__TOLD_SLOT]);
+        __builtin_prefetch(&cold[slot & AOI__TOLD_SLOT]);
         m &= m - 1;
         d += m == 0;
         m |= d->places & -(uint64_t)(m == 0);
@@ -288,7 +293,7 @@ static void compare(struct aoi__look *k, const struct aoi__sifted *sifted)
     s->come.n = (uint32_t)(to[2] - s->come.at);
     s->came.n = (uint32_t)(to[3] - s->came.at);
     memcpy(c->told, inside, c->n * sizeof *c->told); /* those that are not told after all are taken out again: aoi__cover_drop() */
-    for (uint32_t i = 0; c->late != NULL && i < c->n; i++) c->late[i] &= inside[i];
+    for (uint32_t i = 0; tiered && i < c->n; i++) late[i] &= inside[i];
 }
 
 void aoi__cover_compare(struct aoi__look *k)
@@ -296,7 +301,13 @@ void aoi__cover_compare(struct aoi__look *k)
     const struct aoi__sifted *sifted = &k->s->sifted;
     k->listed = k->s->come.n;
     if (sifted->restated != 0) list_restated(k);
-    if (sifted->differ_n > 0) compare(k, sifted);
+    if (sifted->differ_n == 0) return;
+    struct aoi__cover *c = &k->p->cover;
+    if (c->late != NULL && (k->tiers == NULL || k->p->set.presence_only)) memset(sifted->due, -1, c->n * sizeof *sifted->due);
+    if (c->late != NULL)
+        compare(k, sifted, true);
+    else
+        compare(k, sifted, false);
 }
 
 /* Those of the places that a player who was told of them keeps within its margin, where that is not the box. */
@@ -345,21 +356,28 @@ static void find_kept(struct aoi__look *k, const struct aoi__watch *w, uint64_t 
     }
 }
 
-/* Up to which squared distance it is the turn of each place of a page: found once a flush for all who look at it. */
-static void find_reach(const struct aoi__look *k, uint32_t number)
+static uint64_t turns_of(const struct aoi__look *k, const struct aoi__page *page, uint32_t period)
+{
+    const uint32_t dims = k->s->dir->dims, *low = aoi__page_low(page, dims), flush = (uint32_t)k->info->flush;
+    uint64_t turns = 0;
+    if ((period & (period - 1)) == 0)
+        for (uint32_t i = 0; i < page->n; i++) turns |= (uint64_t)(((flush + low[i]) & (period - 1)) == 0) << i;
+    else
+        for (uint32_t i = 0; i < page->n; i++) turns |= (uint64_t)aoi__look_turn(k, aoi__page_id(page, dims, i), period) << i;
+    return turns;
+}
+
+/* Whose turn it is of a page: found once a flush for all who look at it. */
+static void find_turns(const struct aoi__look *k, uint32_t number)
 {
     struct aoi__blocks *dir = k->s->dir;
     struct aoi__page *page = &dir->page.at[number];
-    float *reach = k->s->reach.at + (size_t)number * AOI__PAGE;
     const struct aoi_tiers *tiers = k->tiers;
-    page->reached = (uint32_t)k->info->flush;
-    for (uint32_t i = 0; i < page->cap; i++) reach[i] = -FLT_MAX; /* also where nobody stands */
-    for (uint64_t m = page->used; m != 0; m &= m - 1) {
-        uint32_t i = (uint32_t)__builtin_ctzll(m), t = tiers->n;
-        uint64_t id = aoi__page_id(page, dir->dims, i);
-        bool always = aoi__look_turn(k, id, tiers->beyond);
-        while (!always && t > 0 && !aoi__look_turn(k, id, tiers->at[t - 1].period)) t--;
-        if (always || t > 0) reach[i] = always ? INFINITY : (float)k->space->tiering.most2[t - 1];
+    uint64_t *turn = k->s->turn.at + (size_t)number * (tiers->n + 1);
+    page->turned = (uint32_t)k->info->flush;
+    for (uint32_t t = 0; t <= tiers->n; t++) {
+        uint32_t period = t < tiers->n ? tiers->at[t].period : tiers->beyond;
+        turn[t] = period == 1 ? UINT64_MAX : turns_of(k, page, period);
     }
 }
 
@@ -473,16 +491,14 @@ void aoi__sift_box(struct aoi_space *space, struct aoi__cover *c, const struct a
 /* Rings to sift by, and afterwards what waits. */
 static const struct aoi__rings *rings_begin(struct aoi__look *k, struct aoi__rings *rings)
 {
-    const struct aoi__tiering *tiering = &k->space->tiering;
+    const struct aoi__cover *c = &k->p->cover;
     late_masks(k->space, &k->p->cover);
     k->s->sieve.center = k->anchor;
     rings->tiers = k->tiers;
-    rings->most2 = tiering->most2;
-    rings->flush = k->info->flush;
-    rings->nested = tiering->nested;
-    rings->reach = k->s->reach.at;
-    rings->find = find_reach;
-    rings->k = k;
+    rings->most2 = k->space->tiering.most2;
+    rings->turn = k->s->turn.at;
+    for (uint32_t i = 0; i < c->n; i++)
+        if (k->s->dir->page.at[c->page[i]].turned != (uint32_t)k->info->flush) find_turns(k, c->page[i]);
     return rings;
 }
 
@@ -599,40 +615,46 @@ void aoi__cover_drop(struct aoi__look *k, uint32_t slot)
     c->told_n--;
 }
 
-/* Its row, if that is due; else it is late. inside: it is so in one of the cover's pages, whose masks tell that. */
-static void rehouse_row(struct aoi__look *k, uint32_t slot, bool inside)
+/* What compare() has flagged as late is not. */
+static uint32_t not_late(struct aoi__look *k, uint32_t entry)
 {
-    struct aoi_rows *updates = &k->s->updates;
-    struct spot spot = {0};
-    bool due = true;
-    if (k->tiers != NULL) {
-        spot = spot_of(k, slot);
-        due = inside ? (k->s->sifted.due[spot.page] & spot.bit) != 0 : aoi__look_due(k, slot);
-    }
-    if (due) {
-        aoi__rows_reserve(updates, updates->n + 1);
-        aoi__row_set(updates, updates->n++, &k->space->hot[slot], false);
-        return;
-    }
-    late_masks(k->space, &k->p->cover)[spot.page] |= spot.bit;
-    k->left = true;
+    uint32_t slot = entry & AOI__TOLD_SLOT;
+    if (slot == entry) return slot;
+    struct spot spot = spot_of(k, slot);
+    k->p->cover.late[spot.page] &= ~spot.bit;
+    return slot;
 }
 
-/* It was told at another place, and is told here now. */
-static void rehouse(struct aoi__look *k, uint32_t slot, bool late, bool in_margin)
+static void add_row(struct aoi__look *k, uint32_t slot)
+{
+    struct aoi_rows *updates = &k->s->updates;
+    aoi__rows_reserve(updates, updates->n + 1);
+    aoi__row_set(updates, updates->n++, &k->space->hot[slot], false);
+}
+
+/* It was told at another place, and is told here now. Flagged as late: by compare(), which has seen to its late bit. */
+static void rehouse(struct aoi__look *k, uint32_t entry, bool late, bool in_margin)
 {
     struct aoi_space *space = k->space;
     struct aoi__cover *c = &k->p->cover;
-    uint32_t served = k->p->served;
+    uint32_t slot = entry & AOI__TOLD_SLOT, served = k->p->served;
     bool moved = late || space->hot[slot].stamp > served, listed = !aoi__cover_takes(space, c->watch, slot);
+    struct spot spot = {0};
     if (listed) {
         *array_add(&k->s->kept) = slot | (late && !k->inline_updates ? AOI__LATE : 0);
     } else if (in_margin) {
-        struct spot spot = spot_of(k, slot);
+        spot = spot_of(k, slot);
         c->told[spot.page] |= spot.bit;
         c->told_n++;
     }
-    if (moved && !k->p->set.presence_only && (!listed || k->inline_updates)) rehouse_row(k, slot, !listed && !in_margin);
+    if (moved && !k->p->set.presence_only && (!listed || k->inline_updates)) {
+        bool waits = listed || in_margin ? k->tiers != NULL && !aoi__look_due(k, slot) : (entry & AOI__LATE) != 0;
+        if (waits && in_margin) late_masks(space, c)[spot.page] |= spot.bit;
+        if (!waits) add_row(k, slot);
+        k->left |= waits;
+    } else {
+        not_late(k, entry);
+    }
     if (!listed && space->state_serial > served && (aoi__rare(space, slot)->payload_stamp > served || aoi__rare(space, slot)->layers_stamp > served))
         *array_add(&k->s->restated) = slot;
 }
@@ -657,7 +679,7 @@ static void reconcile_few(struct aoi__look *k, aoi__slots *came)
     uint32_t n = 0;
     bool late;
     for (uint32_t i = 0; i < came->n; i++) {
-        if (take_went(s, came->at[i], &late))
+        if (take_went(s, came->at[i] & AOI__TOLD_SLOT, &late))
             rehouse(k, came->at[i], late, false);
         else
             came->at[n++] = came->at[i];
@@ -681,24 +703,29 @@ static void reconcile(struct aoi__look *k, aoi__slots *came)
     uint32_t told = AOI__TOLD(space), late = told + 1, seen = AOI__SEEN(space);
     for (uint32_t i = 0; i < s->went.n; i++) space->mark[s->went.at[i] & AOI__TOLD_SLOT] = s->went.at[i] & AOI__LATE ? late : told;
     for (uint32_t i = 0; i < came->n; i++) {
-        uint32_t slot = came->at[i];
-        if (space->mark[slot] == told || space->mark[slot] == late)
-            *array_add(&s->perhaps) = slot;
+        uint32_t entry = came->at[i], was = space->mark[entry & AOI__TOLD_SLOT];
+        if (was == told || was == late)
+            *array_add(&s->perhaps) = entry;
         else
-            came->at[n++] = slot;
+            came->at[n++] = entry;
     }
     came->n = n;
     for (uint32_t i = 0; i < s->perhaps.n; i++) {
-        uint32_t slot = s->perhaps.at[i];
-        uint32_t was = space->mark[slot];
+        uint32_t slot = s->perhaps.at[i] & AOI__TOLD_SLOT, was = space->mark[slot];
         if (was != told && was != late) continue;
         space->mark[slot] = seen;
-        rehouse(k, slot, was == late, i < in_margin);
+        rehouse(k, s->perhaps.at[i], was == late, i < in_margin);
     }
     n = 0;
     for (uint32_t i = 0; i < s->went.n; i++)
         if (space->mark[s->went.at[i] & AOI__TOLD_SLOT] != seen) s->went.at[n++] = s->went.at[i];
     s->went.n = n;
+}
+
+/* Those that are told now for the first time are not late. */
+static void forget_late(struct aoi__look *k, aoi__slots *came)
+{
+    for (uint32_t i = 0; i < came->n; i++) came->at[i] = not_late(k, came->at[i]);
 }
 
 static void append(aoi__slots *to, aoi__slots *from)
@@ -720,6 +747,7 @@ void aoi__cover_reconcile(struct aoi__look *k)
     if (k->listed > 0 && s->came.n > 0) append(&s->come, &s->came); /* those that are listed keep their order */
     aoi__slots *came = k->listed > 0 ? &s->come : &s->came;
     if (s->went.n > 0 && came->n + s->perhaps.n > 0) reconcile(k, came);
+    if (k->p->cover.late != NULL) forget_late(k, came);
     if (s->came.n > 0) append(&s->come, &s->came); /* hardly any is left of either */
     if (s->went.n > 0) append(&s->gone, &s->went);
 }

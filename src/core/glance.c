@@ -74,7 +74,7 @@ void aoi__glance_open(struct aoi_space *space, const struct aoi_flush_info *info
     s->dir = space->ops->pages(space);
     s->sieve = (struct aoi__sieve){.pool = s->dir->page.at, .dims = space->dims, .extra = set->extra};
     if (set->tiers.n > 0 || set->tiers.beyond > 1)
-        array_reserve(&s->reach, (size_t)s->dir->page.cap * AOI__PAGE); /* not n: for that grows more often */
+        array_reserve(&s->turn, (size_t)s->dir->page.cap * (set->tiers.n + 1)); /* not n: for that grows more often */
     g->usable = set->shape != AOI_SHAPE_SPHERE && set->min_stay_ms == 0 && set->max_view == 0 && set->leave_margin == 0 &&
                 (space->large_n == 0 || (space->large_n <= AOI__BOXES && set->shape == AOI_SHAPE_BOX)) && space->messages.n == 0;
     if (!g->usable) return;
@@ -183,6 +183,10 @@ void aoi__glance_fetch_pages(const struct aoi_space *space, const struct aoi__pl
     const struct aoi__page *pool = space->scratch->sieve.pool;
     if (!space->scratch->glance->usable || c->watch == AOI__NONE) return;
     for (const uint32_t *page = c->page, *end = page + (c->n < FETCHED ? c->n : FETCHED); page < end; page++) __builtin_prefetch(&pool[*page]);
+    if (c->late == NULL) return;
+    const struct aoi__scratch *s = space->scratch;
+    for (const uint32_t *page = c->page, *end = page + (c->n < FETCHED ? c->n : FETCHED); page < end; page++)
+        __builtin_prefetch(&s->turn.at[*page * (space->set.tiers.n + 1)]);
 }
 
 bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, bool *left)

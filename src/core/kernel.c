@@ -132,16 +132,12 @@ static void plain_sphere(const struct aoi__sieve *s, uint64_t *inside)
 }
 
 /* Those whose turn it is, of what is wanted. */
-static uint64_t due_of(const struct aoi__sieve *s, const struct aoi__rings *r, const struct aoi__page *page, uint64_t want)
+static uint64_t plain_due(const struct aoi__sieve *s, const struct aoi__rings *r, uint32_t number, uint64_t want)
 {
-    uint64_t due = 0;
-    for (uint64_t m = want; m != 0; m &= m - 1) {
-        uint32_t k = (uint32_t)__builtin_ctzll(m), t = 0;
-        double d = distance2(s, page, k);
-        while (t < r->tiers->n && d > r->most2[t]) t++;
-        due |= (uint64_t)aoi__is_due(r->flush, aoi__page_id(page, s->dims, k), t < r->tiers->n ? r->tiers->at[t].period : r->tiers->beyond) << k;
-    }
-    return due;
+    const uint64_t *turn = aoi__turns(r, number);
+    uint64_t due = turn[r->tiers->n];
+    for (uint32_t t = r->tiers->n; t-- > 0;) due ^= (due ^ turn[t]) & within(s, &s->pool[number], r->most2[t], want);
+    return due & want;
 }
 
 static void plain_sift(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out)
@@ -150,7 +146,7 @@ static void plain_sift(const struct aoi__sieve *s, uint32_t n, const uint64_t *t
     for (uint32_t i = 0; i < n; i++) {
         const struct aoi__page *page = &g.pool[g.number[i]];
         uint64_t in = i < s->n ? plain_inside(s, page) : g.inside[i];
-        if (r != NULL) g.due[i] = due_of(s, r, page, in);
+        if (r != NULL) g.due[i] = plain_due(s, r, g.number[i], in);
         judge(&g, i, page, in);
     }
     sift_end(&g, out);
@@ -296,9 +292,9 @@ TARGET INLINE __m256d four_distances(const struct aoi__sieve *s, const struct ao
     return _mm256_add_pd(d, _mm256_mul_pd(dz, dz));
 }
 
-TARGET INLINE uint64_t avx2_within(const struct aoi__sieve *s, const struct aoi__page *page, double distance, uint64_t want)
+TARGET INLINE uint64_t avx2_within(const struct aoi__sieve *s, const struct aoi__page *page, double most2, uint64_t want)
 {
-    __m256d most = _mm256_set1_pd(distance * distance);
+    __m256d most = _mm256_set1_pd(most2);
     uint64_t in = 0;
     for (uint32_t k = 0; k < page->n && want >> k != 0; k += 4)
         in |= (uint64_t)(uint32_t)_mm256_movemask_pd(_mm256_cmp_pd(four_distances(s, page, k), most, _CMP_LE_OQ)) << k;
@@ -307,7 +303,7 @@ TARGET INLINE uint64_t avx2_within(const struct aoi__sieve *s, const struct aoi_
 
 TARGET static void avx2_sphere(const struct aoi__sieve *s, uint64_t *inside)
 {
-    for (uint32_t i = 0; i < s->n; i++) inside[i] = avx2_within(s, &s->pool[s->page[i]], s->radius, inside[i]);
+    for (uint32_t i = 0; i < s->n; i++) inside[i] = avx2_within(s, &s->pool[s->page[i]], s->radius * s->radius, inside[i]);
 }
 
 #define BAND 0x1p-20 /* relative error of a squared distance in floats, and some more */
@@ -317,49 +313,58 @@ TARGET static void avx2_sphere(const struct aoi__sieve *s, uint64_t *inside)
 TARGET INLINE float error_of(const struct aoi__sieve *s, const struct aoi__rings *r)
 {
     double off = 0, most = r->tiers->n > 0 ? r->most2[r->tiers->n - 1] : 0;
+    if (most > 1e30) return INFINITY;
     for (uint32_t a = 0; a < 3; a++) off += fabs(s->center[a] - (double)(float)s->center[a]); /* it need not be a place that floats can hold */
     return (float)(most * BAND + (off > 0 ? 4 * off * (sqrt(most) + off) : 0) + TINY);
 }
 
-/* Whether squared distances in floats tell most of what is to be known. */
-static bool floats_do(const struct aoi__rings *r)
+/* Whose turn it is of what is inside, found by doubles: where floats were not sure. */
+TARGET static void due_exactly(const struct aoi__sieve *s, uint32_t n, const struct aoi__rings *r, const struct aoi__sifted *out)
 {
-    return r->nested && (r->tiers->n == 0 || r->most2[r->tiers->n - 1] < 1e30);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t *turn = aoi__turns(r, s->page[i]), in = out->inside[i];
+        uint64_t due = turn[r->tiers->n];
+        for (uint32_t t = r->tiers->n; t-- > 0;) due ^= (due ^ turn[t]) & avx2_within(s, &s->pool[s->page[i]], r->most2[t], in);
+        out->due[i] = due;
+    }
 }
 
-ALWAYS void know_reach(const struct aoi__rings *r, const struct aoi__page *page, uint32_t number)
-{
-    if (page->reached != (uint32_t)r->flush) r->find(r->k, number);
-}
-
-/* What distances are reckoned by. */
-struct center {
-    __m256 at[3], error;
+/* What rings are found by, in floats. */
+struct rims {
+    float center[3], most2[AOI_TIERS_MAX];
+    float error; /* nothing so near a rim is sure */
 };
 
-TARGET INLINE uint64_t avx2_due_page(const struct aoi__sieve *s, const struct aoi__rings *r, const struct center *center, uint32_t number,
-                                     uint64_t which, bool flat)
+TARGET INLINE struct rims rims_of(const struct aoi__sieve *s, const struct aoi__rings *r)
 {
-    const struct aoi__page *page = &s->pool[number];
+    struct rims rims = {.error = error_of(s, r)};
+    for (uint32_t a = 0; a < 3; a++) rims.center[a] = (float)s->center[a];
+    for (uint32_t t = 0; t < r->tiers->n; t++) rims.most2[t] = (float)r->most2[t];
+    return rims;
+}
+
+/* Whose turn it is in a page; and in *nearest how near any is to a rim. */
+TARGET INLINE uint64_t avx2_due(const struct aoi__page *page, const struct rims *rims, uint32_t tiers, const uint64_t *turn, __m256 *nearest, bool flat)
+{
     const struct columns c = columns_of(page, flat);
-    const float *most = r->reach + (size_t)number * AOI__PAGE;
     const __m256 sign = _mm256_set1_ps(-0.0f);
-    uint64_t due = 0;
-    know_reach(r, page, number);
-    __m256 nearest = _mm256_set1_ps(INFINITY); /* to the rim of the tier */
+    uint64_t ring[AOI_TIERS_MAX] = {0}, due = turn[tiers];
     for (uint32_t k = 0, end = page->n; k < end; k += 8) {
-        __m256 dx = _mm256_sub_ps(_mm256_loadu_ps(c.x + k), center->at[0]), dy = _mm256_sub_ps(_mm256_loadu_ps(c.y + k), center->at[1]);
+        __m256 dx = _mm256_sub_ps(_mm256_loadu_ps(c.x + k), _mm256_set1_ps(rims->center[0]));
+        __m256 dy = _mm256_sub_ps(_mm256_loadu_ps(c.y + k), _mm256_set1_ps(rims->center[1]));
         __m256 d = _mm256_add_ps(_mm256_mul_ps(dx, dx), _mm256_mul_ps(dy, dy));
         if (!flat) {
-            __m256 dz = _mm256_sub_ps(_mm256_loadu_ps(c.z + k), center->at[2]);
+            __m256 dz = _mm256_sub_ps(_mm256_loadu_ps(c.z + k), _mm256_set1_ps(rims->center[2]));
             d = _mm256_add_ps(d, _mm256_mul_ps(dz, dz));
         }
-        __m256 to = _mm256_loadu_ps(most + k);
-        nearest = _mm256_min_ps(_mm256_andnot_ps(sign, _mm256_sub_ps(d, to)), nearest); /* the second, where nobody stands */
-        due |= (uint64_t)(uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, to, _CMP_LE_OQ)) << k;
+        for (uint32_t t = 0; t < tiers; t++) {
+            __m256 most2 = _mm256_set1_ps(rims->most2[t]);
+            *nearest = _mm256_min_ps(_mm256_andnot_ps(sign, _mm256_sub_ps(d, most2)), *nearest); /* the second, where nobody stands */
+            ring[t] |= (uint64_t)(uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(d, most2, _CMP_LE_OQ)) << k;
+        }
     }
-    if (_mm256_movemask_ps(_mm256_cmp_ps(nearest, center->error, _CMP_LE_OQ)) == 0) return due;
-    return due_of(s, r, page, which); /* too near for floats */
+    for (uint32_t t = tiers; t-- > 0;) due ^= (due ^ turn[t]) & ring[t];
+    return due;
 }
 
 TARGET INLINE void avx2_sift_pages(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out,
@@ -367,25 +372,22 @@ TARGET INLINE void avx2_sift_pages(const struct aoi__sieve *s, uint32_t n, const
 {
     const struct wide_box box = wide_box_of(s);
     struct sifting g = sift_begin(s, told, out);
-    struct center center;
-    if (tiered) {
-        for (uint32_t a = 0; a < 3; a++) center.at[a] = _mm256_set1_ps((float)s->center[a]);
-        center.error = _mm256_set1_ps(error_of(s, r));
-    }
+    __m256 nearest = _mm256_set1_ps(INFINITY);
+    struct rims rims;
+    if (tiered) rims = rims_of(s, r);
     for (uint32_t i = 0, known = s->n; i < n; i++) {
         const struct aoi__page *page = &g.pool[g.number[i]];
         uint64_t in = i < known ? avx2_inside(page, &box, flat) : g.inside[i];
-        if (tiered) g.due[i] = avx2_due_page(s, r, &center, g.number[i], in, flat);
+        if (tiered) g.due[i] = avx2_due(page, &rims, r->tiers->n, aoi__turns(r, g.number[i]), &nearest, flat);
         judge(&g, i, page, in);
     }
     sift_end(&g, out);
+    if (tiered && _mm256_movemask_ps(_mm256_cmp_ps(nearest, _mm256_set1_ps(rims.error), _CMP_NGT_UQ)) != 0) due_exactly(s, n, r, out);
 }
 
 TARGET static void avx2_sift(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out)
 {
-    if (r != NULL && !floats_do(r))
-        plain_sift(s, n, told, r, out);
-    else if (r == NULL && s->dims == 2)
+    if (r == NULL && s->dims == 2)
         avx2_sift_pages(s, n, told, r, out, true, false);
     else if (r == NULL)
         avx2_sift_pages(s, n, told, r, out, false, false);
@@ -578,42 +580,45 @@ WIDE static void wide_rows(const struct aoi__sieve *s, const uint64_t *want, str
     for (uint32_t i = 0; i < s->n; i++) rows->n += (uint32_t)__builtin_popcountll(want[i]);
 }
 
-/* What distances are reckoned by. */
-struct wide_center {
-    __m512 at[3], error;
-};
-
-/* Whose turn it is, of sixteen places from k on; and in *nearest how near any is to the rim of its tier. */
-WIDE INLINE uint64_t sixteen_due(const struct columns *c, uint32_t k, const float *most, const struct wide_center *center, __m512 *nearest, bool flat)
+/* Squared distances of sixteen places from k on. */
+WIDE INLINE __m512 sixteen_distances(const struct columns *c, uint32_t k, const struct rims *rims, bool flat)
 {
-    __m512 dx = _mm512_sub_ps(_mm512_loadu_ps(c->x + k), center->at[0]), dy = _mm512_sub_ps(_mm512_loadu_ps(c->y + k), center->at[1]);
-    __m512 d = _mm512_fmadd_ps(dx, dx, _mm512_mul_ps(dy, dy)), to = _mm512_loadu_ps(most + k);
-    if (!flat) {
-        __m512 dz = _mm512_sub_ps(_mm512_loadu_ps(c->z + k), center->at[2]);
-        d = _mm512_fmadd_ps(dz, dz, d);
-    }
-    *nearest = _mm512_min_ps(_mm512_abs_ps(_mm512_sub_ps(d, to)), *nearest); /* the second, where nobody stands */
-    return (uint64_t)_mm512_cmp_ps_mask(d, to, _CMP_LE_OQ) << k;
+    __m512 dx = _mm512_sub_ps(_mm512_loadu_ps(c->x + k), _mm512_set1_ps(rims->center[0]));
+    __m512 dy = _mm512_sub_ps(_mm512_loadu_ps(c->y + k), _mm512_set1_ps(rims->center[1]));
+    __m512 d = _mm512_fmadd_ps(dx, dx, _mm512_mul_ps(dy, dy));
+    if (flat) return d;
+    __m512 dz = _mm512_sub_ps(_mm512_loadu_ps(c->z + k), _mm512_set1_ps(rims->center[2]));
+    return _mm512_fmadd_ps(dz, dz, d);
 }
 
-WIDE INLINE uint64_t all_due(const struct columns *c, const float *most, const struct wide_center *center, __m512 *nearest, bool flat, bool whole)
+/* Which of sixteen are not beyond a rim; and in *nearest how near any is to it. */
+WIDE INLINE uint64_t sixteen_within(__m512 d, __m512 most2, __m512 *nearest)
 {
-    uint64_t due = sixteen_due(c, 0, most, center, nearest, flat) | sixteen_due(c, 16, most, center, nearest, flat);
-    return whole ? due | sixteen_due(c, 32, most, center, nearest, flat) | sixteen_due(c, 48, most, center, nearest, flat) : due;
+    *nearest = _mm512_range_ps(*nearest, _mm512_sub_ps(d, most2), 2 | 2 << 2); /* the one of which the absolute value is less; not NaN, where nobody stands */
+    return _mm512_cmp_ps_mask(d, most2, _CMP_LE_OQ);
 }
 
-WIDE INLINE uint64_t wide_due_page(const struct aoi__sieve *s, const struct aoi__rings *r, const struct wide_center *center, uint32_t number,
-                                   uint64_t which, bool flat)
+WIDE INLINE uint64_t wide_due(const struct aoi__page *page, const struct rims *rims, uint32_t tiers, const uint64_t *turn, __m512 *nearest, bool flat,
+                              bool whole)
 {
-    const struct aoi__page *page = &s->pool[number];
     const struct columns c = columns_of(page, flat);
-    const float *most = r->reach + (size_t)number * AOI__PAGE;
-    __m512 nearest = _mm512_set1_ps(INFINITY);
-    if (page->n == 0) return 0;
-    know_reach(r, page, number);
-    uint64_t due = page->n > AOI__HALF ? all_due(&c, most, center, &nearest, flat, true) : all_due(&c, most, center, &nearest, flat, false);
-    if (_mm512_cmp_ps_mask(nearest, center->error, _CMP_LE_OQ) == 0) return due;
-    return due_of(s, r, page, which); /* too near for floats */
+    __m512 d[4] = {sixteen_distances(&c, 0, rims, flat), sixteen_distances(&c, 16, rims, flat)};
+    if (whole) d[2] = sixteen_distances(&c, 32, rims, flat), d[3] = sixteen_distances(&c, 48, rims, flat);
+    uint64_t due = turn[tiers];
+    for (uint32_t t = tiers; t-- > 0;) {
+        __m512 most2 = _mm512_set1_ps(rims->most2[t]);
+        uint64_t ring = sixteen_within(d[0], most2, nearest) | sixteen_within(d[1], most2, nearest) << 16;
+        if (whole) ring |= sixteen_within(d[2], most2, nearest) << 32 | sixteen_within(d[3], most2, nearest) << 48;
+        due ^= (due ^ turn[t]) & ring;
+    }
+    return due;
+}
+
+WIDE INLINE uint64_t wide_due_page(const struct aoi__page *page, const struct rims *rims, const struct aoi__rings *r, uint32_t number, __m512 *nearest,
+                                   bool flat)
+{
+    if (page->n > AOI__HALF) return wide_due(page, rims, r->tiers->n, aoi__turns(r, number), nearest, flat, true);
+    return page->n == 0 ? 0 : wide_due(page, rims, r->tiers->n, aoi__turns(r, number), nearest, flat, false);
 }
 
 WIDE INLINE void wide_sift_pages(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out,
@@ -621,25 +626,22 @@ WIDE INLINE void wide_sift_pages(const struct aoi__sieve *s, uint32_t n, const u
 {
     const struct wider_box box = wider_box_of(s);
     struct sifting g = sift_begin(s, told, out);
-    struct wide_center center;
-    if (tiered) {
-        for (uint32_t a = 0; a < 3; a++) center.at[a] = _mm512_set1_ps((float)s->center[a]);
-        center.error = _mm512_set1_ps(error_of(s, r));
-    }
+    __m512 nearest = _mm512_set1_ps(INFINITY);
+    struct rims rims;
+    if (tiered) rims = rims_of(s, r);
     for (uint32_t i = 0, known = s->n; i < n; i++) {
         const struct aoi__page *page = &g.pool[g.number[i]];
         uint64_t in = i < known ? wide_inside(page, &box, flat) : g.inside[i];
-        if (tiered) g.due[i] = wide_due_page(s, r, &center, g.number[i], in, flat);
+        if (tiered) g.due[i] = wide_due_page(page, &rims, r, g.number[i], &nearest, flat);
         judge(&g, i, page, in);
     }
     sift_end(&g, out);
+    if (tiered && _mm512_cmp_ps_mask(_mm512_abs_ps(nearest), _mm512_set1_ps(rims.error), _CMP_NGT_UQ) != 0) due_exactly(s, n, r, out);
 }
 
 WIDE static void wide_sift(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out)
 {
-    if (r != NULL && !floats_do(r))
-        plain_sift(s, n, told, r, out);
-    else if (r == NULL && s->dims == 2)
+    if (r == NULL && s->dims == 2)
         wide_sift_pages(s, n, told, r, out, true, false);
     else if (r == NULL)
         wide_sift_pages(s, n, told, r, out, false, false);

@@ -9,8 +9,6 @@
 #include "core/aoi.h"
 #include "core/blocks.h"
 
-struct aoi__look;
-
 /* Pages, and what is asked about each of them. */
 struct aoi__sieve {
     const struct aoi__page *pool; /* page[i] is the number of a page here */
@@ -32,25 +30,18 @@ static inline void aoi__sieve_box(struct aoi__sieve *sieve, const float lo[3], c
     memcpy(sieve->hi, hi, sizeof sieve->hi);
 }
 
-/* Whether flush number + id is a multiple of the period. */
-static inline bool aoi__is_due(uint64_t flush, uint64_t id, uint64_t period)
-{
-    return (flush % period + id % period) % period == 0;
-}
-
 /* Tiers around the sieve's center. */
 struct aoi__rings {
     const struct aoi_tiers *tiers;
     const double *most2; /* their distances, squared */
-    uint64_t flush;
-    /* Each period divides the next: whose turn it is in a tier, is so in the nearer ones. Only then reach counts, by number of page and place: up to which squared distance
-     * it is their turn, rounded. INFINITY: whatever it is; less than 0: nowhere. */
-    bool nested;
-    const float *reach;
-    /* Finds the reach of a page that does not know that of the flush yet. */
-    void (*find)(const struct aoi__look *k, uint32_t page);
-    const struct aoi__look *k;
+    const uint64_t *turn; /* by number of page: whose turn it is if it stands in a tier, a mask each, and beyond them all */
 };
+
+/* Those of a page. */
+static inline const uint64_t *aoi__turns(const struct aoi__rings *r, uint32_t page)
+{
+    return r->turn + (size_t)page * (r->tiers->n + 1);
+}
 
 /* Places of a page, which is the page-th of a view, at which something came or went. */
 struct aoi__differ {

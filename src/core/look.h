@@ -23,7 +23,7 @@ struct aoi__scratch {
     /* of this flush: what all looks at pages share */
     struct aoi__blocks *dir;
     struct aoi__sieve sieve;
-    ARRAY(float) reach; /* by page and place: kernel.h */
+    ARRAY(uint64_t) turn; /* by page: kernel.h */
     struct aoi__glance *glance;
     struct aoi_delta delta; /* what all deltas of a flush share; of other columns it has updates at most */
     ARRAY(uint64_t) since;  /* the next aoi__player.since */
@@ -85,7 +85,7 @@ static inline uint32_t aoi__own_or(uint32_t own, uint32_t common)
 /* Whether flush number + id is a multiple of the period, which is one of the tiers'. */
 static inline bool aoi__look_turn(const struct aoi__look *k, uint64_t id, uint64_t period)
 {
-    return k->space->tiering.even ? ((k->info->flush + id) & (period - 1)) == 0 : aoi__is_due(k->info->flush, id, period);
+    return k->space->tiering.even ? ((k->info->flush + id) & (period - 1)) == 0 : (k->info->flush % period + id % period) % period == 0;
 }
 
 /* Nothing is found yet. */

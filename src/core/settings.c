@@ -64,9 +64,8 @@ void aoi__tiers_changed(struct aoi_space *space)
 {
     const struct aoi_tiers *t = &space->set.tiers;
     struct aoi__tiering *out = &space->tiering;
-    *out = (struct aoi__tiering){.even = (t->beyond & (t->beyond - 1)) == 0, .nested = true};
+    *out = (struct aoi__tiering){.even = (t->beyond & (t->beyond - 1)) == 0};
     for (uint32_t i = 0; i < t->n; i++) {
-        out->nested &= (i + 1 < t->n ? t->at[i + 1].period : t->beyond) % t->at[i].period == 0;
         out->even &= (t->at[i].period & (t->at[i].period - 1)) == 0;
         out->most2[i] = (double)t->at[i].distance * (double)t->at[i].distance;
     }

@@ -192,7 +192,6 @@ struct aoi__owned {
 /* What follows from settings.tiers. */
 struct aoi__tiering {
     bool even;                   /* all periods are powers of two */
-    bool nested;                 /* each period divides the next */
     double most2[AOI_TIERS_MAX]; /* the distances, squared */
 };
 

@@ -28,7 +28,7 @@ struct rig {
     struct aoi__boxes boxes;
     struct aoi_tiers tiers;
     double most2[AOI_TIERS_MAX];
-    float reach[PAGES * AOI__PAGE];
+    uint64_t turn[PAGES * (AOI_TIERS_MAX + 1)];
     uint32_t number[PAGES];
     uint64_t told[PAGES], late[PAGES];
     uint32_t known; /* of so many pages what is inside is found, of the others it is given */
@@ -89,32 +89,19 @@ static void make_page(struct rig *g, uint32_t p, const float origin[3], bool hal
     g->late[p] = g->told[p] & some(g);
 }
 
-/* Three tiers at most, of which each period divides the next unless they are not nested. */
+/* Three tiers at most; whose turn it is in each. */
 static void make_tiers(struct rig *g, bool halves)
 {
-    uint32_t period = 1 + (uint32_t)random_below(&g->r, 2);
     g->tiers.n = (uint32_t)random_below(&g->r, 4);
-    g->rings = (struct aoi__rings){.tiers = &g->tiers, .most2 = g->most2, .flush = random_below(&g->r, 100), .reach = g->reach};
-    g->rings.nested = random_below(&g->r, 5) != 0;
-    for (uint32_t p = 0; p < PAGES; p++) g->page[p].reached = (uint32_t)g->rings.flush;
+    g->rings = (struct aoi__rings){.tiers = &g->tiers, .most2 = g->most2, .turn = g->turn};
     float distance = 0;
     for (uint32_t t = 0; t < g->tiers.n; t++) {
         distance += halves ? 1 + (float)random_below(&g->r, 10) : (float)unit(g) * 10;
         g->tiers.at[t].distance = distance;
-        g->tiers.at[t].period = period;
         g->most2[t] = (double)distance * (double)distance;
-        period = g->rings.nested ? period * (1 + (uint32_t)random_below(&g->r, 3)) : 1 + (uint32_t)random_below(&g->r, 5);
+        if (!halves && random_below(&g->r, 50) == 0) distance = 1e20f; /* too far for floats */
     }
-    g->tiers.beyond = period;
-    for (uint32_t i = 0; i < PAGES * AOI__PAGE; i++) {
-        const struct aoi__page *page = &g->page[i / AOI__PAGE];
-        if (i % AOI__PAGE >= page->cap) continue;
-        uint64_t id = aoi__page_id(page, g->sieve.dims, i % AOI__PAGE);
-        g->reach[i] = -FLT_MAX;
-        for (uint32_t t = 0; t < g->tiers.n; t++)
-            if (aoi__is_due(g->rings.flush, id, g->tiers.at[t].period)) g->reach[i] = (float)g->most2[t];
-        if (aoi__is_due(g->rings.flush, id, g->tiers.beyond)) g->reach[i] = INFINITY;
-    }
+    for (uint32_t i = 0; i < PAGES * (g->tiers.n + 1); i++) g->turn[i] = random_below(&g->r, 4) == 0 ? UINT64_MAX : random_u64(&g->r);
 }
 
 static void make_boxes(struct rig *g, const float origin[3], bool halves)
