@@ -27,20 +27,20 @@ struct aoi__page {
     uint64_t moved;     /* since the last flush: its position or extra changed; */
     uint64_t arrived;   /* it came here; */
     uint64_t state;     /* its layers or payload changed */
-    uint64_t busy;      /* used, and whose entity has gone since the last flush: views may still mean that one */
-    uint32_t all;       /* layers: at most those that all have */
-    uint32_t turned;    /* scratch of cover.c: the flush of which it knows the turns (kernel.h) */
+    uint32_t any, all;  /* layers: at least those that some have, at most those that all have */
     uint8_t n, cap;     /* no place from n on is busy */
     uint8_t bit;        /* of its cell, in its block */
-    bool buried : 1;    /* it stands in dir->graves */
+    bool buried : 1;    /* it stands in dir->graves: busy may be more than used */
     bool fresh : 1;     /* it stands in dir->fresh */
     bool mixed : 1;     /* ids may have different high halves: */
     uint32_t high;      /* if not, all have this, and the column need not be read */
-    uint32_t any;       /* layers: at least those that some have */
+    uint32_t next;      /* of the same cell; AOI__NONE: the last */
+    uint32_t turned;    /* scratch of cover.c: the flush of which it knows the turns (kernel.h) */
+    /* so far all that is looked at often: a line */
+    uint64_t busy;      /* used, and whose entity has gone since the last flush: views may still mean that one */
     float lo[3], hi[3]; /* kept by the index: who stands in here has not left the cell */
     int32_t at[3];      /* its cell's coordinates */
     uint32_t block;
-    uint32_t next;  /* of the same cell; AOI__NONE: the last */
     uint32_t found; /* scratch of cover.c */
     uint32_t rack;  /* its number in the rack of its capacity */
 } __attribute__((aligned(MEM_LINE)));

@@ -520,7 +520,7 @@ void aoi__sift_tiers(struct aoi__look *k, const struct aoi__watch *w)
 /* Places of a page that are not, or may not be, as they were at the last flush. */
 static uint64_t changed_places(const struct aoi__page *page)
 {
-    return page->moved | page->arrived | page->state | (page->busy & ~page->used);
+    return page->moved | page->arrived | page->state | (page->buried ? page->busy & ~page->used : 0);
 }
 
 /* Which of the places lie in the box. */
