@@ -23,19 +23,19 @@ struct aoi__hot;
  * in no box. */
 struct aoi__page {
     float *x;
-    uint64_t used;      /* places where an entity stands */
-    uint64_t moved;     /* since the last flush: its position or extra changed; */
-    uint64_t arrived;   /* it came here; */
-    uint64_t state;     /* its layers or payload changed */
-    uint32_t any, all;  /* layers: at least those that some have, at most those that all have */
-    uint8_t n, cap;     /* no place from n on is busy */
-    uint8_t bit;        /* of its cell, in its block */
-    bool buried : 1;    /* it stands in dir->graves: busy may be more than used */
-    bool fresh : 1;     /* it stands in dir->fresh */
-    bool mixed : 1;     /* ids may have different high halves: */
-    uint32_t high;      /* if not, all have this, and the column need not be read */
-    uint32_t next;      /* of the same cell; AOI__NONE: the last */
-    uint32_t turned;    /* scratch of cover.c: the flush of which it knows the turns (kernel.h) */
+    uint64_t used;     /* places where an entity stands */
+    uint64_t moved;    /* since the last flush: its position or extra changed; */
+    uint64_t arrived;  /* it came here; */
+    uint64_t state;    /* its layers or payload changed */
+    uint32_t any, all; /* layers: at least those that some have, at most those that all have */
+    uint8_t n, cap;    /* no place from n on is busy */
+    uint8_t bit;       /* of its cell, in its block */
+    bool buried : 1;   /* it stands in dir->graves: busy may be more than used */
+    bool fresh : 1;    /* it stands in dir->fresh */
+    bool mixed : 1;    /* ids may have different high halves: */
+    uint32_t high;     /* if not, all have this, and the column need not be read */
+    uint32_t next;     /* of the same cell; AOI__NONE: the last */
+    uint32_t turned;   /* scratch of cover.c: the flush of which it knows the turns (kernel.h) */
     /* so far all that is looked at often: a line */
     uint64_t busy;      /* used, and whose entity has gone since the last flush: views may still mean that one */
     float lo[3], hi[3]; /* kept by the index: who stands in here has not left the cell */

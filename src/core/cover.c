@@ -254,8 +254,8 @@ static void reserve_flux(struct aoi__scratch *s, size_t most)
     }
 }
 
-/* Of all pages that differ: who comes and goes; and what is told now. All places in one loop, whose end is all that may be guessed wrong. With late masks, who comes from another
- * place, and has no turn, is flagged as late and has its bit there: it may be told already. */
+/* Of all pages that differ: who comes and goes; and what is told now. All places in one loop, whose end is all that may be guessed wrong. tiered: who comes from another place, where it
+ * may have been told, and whose turn it is not, has a late bit, and is flagged as late. */
 static inline __attribute__((always_inline)) void compare(struct aoi__look *k, const struct aoi__sifted *sifted, bool tiered)
 {
     struct aoi__scratch *s = k->s;
@@ -302,12 +302,13 @@ void aoi__cover_compare(struct aoi__look *k)
     k->listed = k->s->come.n;
     if (sifted->restated != 0) list_restated(k);
     if (sifted->differ_n == 0) return;
-    struct aoi__cover *c = &k->p->cover;
-    if (c->late != NULL && (k->tiers == NULL || k->p->set.presence_only)) memset(sifted->due, -1, c->n * sizeof *sifted->due);
-    if (c->late != NULL)
-        compare(k, sifted, true);
-    else
+    const struct aoi__cover *c = &k->p->cover;
+    if (c->late == NULL) {
         compare(k, sifted, false);
+        return;
+    }
+    if (k->tiers == NULL || k->p->set.presence_only) memset(sifted->due, -1, c->n * sizeof *sifted->due); /* nobody waits */
+    compare(k, sifted, true);
 }
 
 /* Those of the places that a player who was told of them keeps within its margin, where that is not the box. */
@@ -356,6 +357,7 @@ static void find_kept(struct aoi__look *k, const struct aoi__watch *w, uint64_t 
     }
 }
 
+/* Of flush number + id being a multiple of the period. */
 static uint64_t turns_of(const struct aoi__look *k, const struct aoi__page *page, uint32_t period)
 {
     const uint32_t dims = k->s->dir->dims, *low = aoi__page_low(page, dims), flush = (uint32_t)k->info->flush;
@@ -632,7 +634,7 @@ static void add_row(struct aoi__look *k, uint32_t slot)
     aoi__row_set(updates, updates->n++, &k->space->hot[slot], false);
 }
 
-/* It was told at another place, and is told here now. Flagged as late: by compare(), which has seen to its late bit. */
+/* It was told at another place, and is told here now. */
 static void rehouse(struct aoi__look *k, uint32_t entry, bool late, bool in_margin)
 {
     struct aoi_space *space = k->space;

@@ -183,10 +183,6 @@ void aoi__glance_fetch_pages(const struct aoi_space *space, const struct aoi__pl
     const struct aoi__page *pool = space->scratch->sieve.pool;
     if (!space->scratch->glance->usable || c->watch == AOI__NONE) return;
     for (const uint32_t *page = c->page, *end = page + (c->n < FETCHED ? c->n : FETCHED); page < end; page++) __builtin_prefetch(&pool[*page]);
-    if (c->late == NULL) return;
-    const struct aoi__scratch *s = space->scratch;
-    for (const uint32_t *page = c->page, *end = page + (c->n < FETCHED ? c->n : FETCHED); page < end; page++)
-        __builtin_prefetch(&s->turn.at[*page * (space->set.tiers.n + 1)]);
 }
 
 bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, bool *left)

@@ -344,7 +344,8 @@ TARGET INLINE struct rims rims_of(const struct aoi__sieve *s, const struct aoi__
 }
 
 /* Whose turn it is in a page; and in *nearest how near any is to a rim. */
-TARGET INLINE uint64_t avx2_due(const struct aoi__page *page, const struct rims *rims, uint32_t tiers, const uint64_t *turn, __m256 *nearest, bool flat)
+TARGET INLINE uint64_t avx2_due(const struct aoi__page *page, const struct rims *rims, uint32_t tiers, const uint64_t *turn, __m256 *nearest,
+                                bool flat)
 {
     const struct columns c = columns_of(page, flat);
     const __m256 sign = _mm256_set1_ps(-0.0f);
@@ -509,20 +510,31 @@ WIDE INLINE struct wider_box wider_box_of(const struct aoi__sieve *s)
 }
 
 /* Which of sixteen places from k on lie in it. */
-WIDE INLINE uint64_t sixteen_in(const struct columns *c, uint32_t k, const struct wider_box *b, bool flat)
+WIDE INLINE __mmask16 sixteen_in(const struct columns *c, uint32_t k, const struct wider_box *b, bool flat)
 {
     __m512 x = _mm512_loadu_ps(c->x + k), y = _mm512_loadu_ps(c->y + k);
-    uint32_t in = _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(x, b->lo[0], _CMP_GE_OQ), x, b->hi[0], _CMP_LE_OQ);
-    in &= _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(y, b->lo[1], _CMP_GE_OQ), y, b->hi[1], _CMP_LE_OQ);
+    __mmask16 in = _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(x, b->lo[0], _CMP_GE_OQ), x, b->hi[0], _CMP_LE_OQ);
+    in = _kand_mask16(in, _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(y, b->lo[1], _CMP_GE_OQ), y, b->hi[1], _CMP_LE_OQ));
     if (flat) return in;
     __m512 z = _mm512_loadu_ps(c->z + k);
-    return in & _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(z, b->lo[2], _CMP_GE_OQ), z, b->hi[2], _CMP_LE_OQ);
+    return _mm512_mask_cmp_ps_mask(_mm512_mask_cmp_ps_mask(in, z, b->lo[2], _CMP_GE_OQ), z, b->hi[2], _CMP_LE_OQ);
+}
+
+/* What is known of sixteen places each, put together. */
+WIDE INLINE uint64_t joined(__mmask16 a, __mmask16 b)
+{
+    return _mm512_kunpackw(b, a);
+}
+
+WIDE INLINE uint64_t all_joined(__mmask16 a, __mmask16 b, __mmask16 c, __mmask16 d)
+{
+    return _mm512_kunpackd(_mm512_kunpackw(d, c), _mm512_kunpackw(b, a));
 }
 
 WIDE INLINE uint64_t all_in(const struct columns *c, const struct wider_box *b, bool flat, bool whole)
 {
-    uint64_t in = sixteen_in(c, 0, b, flat) | sixteen_in(c, 16, b, flat) << 16;
-    return whole ? in | sixteen_in(c, 32, b, flat) << 32 | sixteen_in(c, 48, b, flat) << 48 : in;
+    if (!whole) return joined(sixteen_in(c, 0, b, flat), sixteen_in(c, 16, b, flat));
+    return all_joined(sixteen_in(c, 0, b, flat), sixteen_in(c, 16, b, flat), sixteen_in(c, 32, b, flat), sixteen_in(c, 48, b, flat));
 }
 
 WIDE INLINE uint64_t wide_inside(const struct aoi__page *page, const struct wider_box *box, bool flat)
@@ -592,9 +604,10 @@ WIDE INLINE __m512 sixteen_distances(const struct columns *c, uint32_t k, const 
 }
 
 /* Which of sixteen are not beyond a rim; and in *nearest how near any is to it. */
-WIDE INLINE uint64_t sixteen_within(__m512 d, __m512 most2, __m512 *nearest)
+WIDE INLINE __mmask16 sixteen_within(__m512 d, __m512 most2, __m512 *nearest)
 {
-    *nearest = _mm512_range_ps(*nearest, _mm512_sub_ps(d, most2), 2 | 2 << 2); /* the one of which the absolute value is less; not NaN, where nobody stands */
+    *nearest = _mm512_range_ps(*nearest, _mm512_sub_ps(d, most2),
+                               2 | 2 << 2); /* the one of which the absolute value is less; not NaN, where nobody stands */
     return _mm512_cmp_ps_mask(d, most2, _CMP_LE_OQ);
 }
 
@@ -607,15 +620,15 @@ WIDE INLINE uint64_t wide_due(const struct aoi__page *page, const struct rims *r
     uint64_t due = turn[tiers];
     for (uint32_t t = tiers; t-- > 0;) {
         __m512 most2 = _mm512_set1_ps(rims->most2[t]);
-        uint64_t ring = sixteen_within(d[0], most2, nearest) | sixteen_within(d[1], most2, nearest) << 16;
-        if (whole) ring |= sixteen_within(d[2], most2, nearest) << 32 | sixteen_within(d[3], most2, nearest) << 48;
+        __mmask16 a = sixteen_within(d[0], most2, nearest), b = sixteen_within(d[1], most2, nearest);
+        uint64_t ring = whole ? all_joined(a, b, sixteen_within(d[2], most2, nearest), sixteen_within(d[3], most2, nearest)) : joined(a, b);
         due ^= (due ^ turn[t]) & ring;
     }
     return due;
 }
 
-WIDE INLINE uint64_t wide_due_page(const struct aoi__page *page, const struct rims *rims, const struct aoi__rings *r, uint32_t number, __m512 *nearest,
-                                   bool flat)
+WIDE INLINE uint64_t wide_due_page(const struct aoi__page *page, const struct rims *rims, const struct aoi__rings *r, uint32_t number,
+                                   __m512 *nearest, bool flat)
 {
     if (page->n > AOI__HALF) return wide_due(page, rims, r->tiers->n, aoi__turns(r, number), nearest, flat, true);
     return page->n == 0 ? 0 : wide_due(page, rims, r->tiers->n, aoi__turns(r, number), nearest, flat, false);

@@ -33,7 +33,7 @@ static inline void aoi__sieve_box(struct aoi__sieve *sieve, const float lo[3], c
 /* Tiers around the sieve's center. */
 struct aoi__rings {
     const struct aoi_tiers *tiers;
-    const double *most2; /* their distances, squared */
+    const double *most2;  /* their distances, squared */
     const uint64_t *turn; /* by number of page: whose turn it is if it stands in a tier, a mask each, and beyond them all */
 };
 
