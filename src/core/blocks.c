@@ -260,6 +260,8 @@ static void region_blocks(const struct aoi__blocks *dir, uint32_t r, const int32
         if (inside(dir->block.at[blocks->at[i]].place.at, lo, hi)) *array_add(out) = blocks->at[i];
 }
 
+#define FEW_BLOCKS 4 /* are looked up at once */
+
 /* Whether to look up all blocks of a box costs less than to look up its regions, of 256 (2D) or 4,096 (3D) blocks, and to go through what these list. */
 static bool few_blocks(const struct aoi__blocks *dir, const int32_t lo[3], const int32_t hi[3])
 {
@@ -274,7 +276,7 @@ void aoi__blocks_in(const struct aoi__blocks *dir, const int32_t lo[3], const in
     int32_t block_lo[3], block_hi[3], region_lo[3], region_hi[3], at[3];
     shifted(lo, dir->shift, block_lo);
     shifted(hi, dir->shift, block_hi);
-    if (few_blocks(dir, lo, hi)) {
+    if (count_in(block_lo, block_hi, 0) <= FEW_BLOCKS || few_blocks(dir, lo, hi)) {
         memcpy(at, block_lo, sizeof at);
         do {
             uint32_t b = place_find(&dir->block_map, dir->block.at, sizeof *dir->block.at, at);
@@ -313,19 +315,23 @@ bool aoi__block_touches(const struct aoi__blocks *dir, const struct aoi__block *
     return true;
 }
 
+/* Bits first .. last. */
+static uint64_t bits_of(uint32_t first, uint32_t last)
+{
+    return (UINT64_MAX >> (63 - last)) & (UINT64_MAX << first);
+}
+
 uint64_t aoi__cell_mask(const struct aoi__blocks *dir, const struct aoi__block *block, const int32_t lo[3], const int32_t hi[3])
 {
     uint32_t edge = 1u << dir->shift, from[3], to[3];
-    for (uint32_t a = 0; a < 3; a++) {
+    for (uint32_t a = 0; a < dir->dims; a++) {
         int32_t first = block->place.at[a] * (int32_t)edge;
         from[a] = lo[a] > first ? (uint32_t)(lo[a] - first) : 0;
         to[a] = hi[a] < first + (int32_t)edge - 1 ? (uint32_t)(hi[a] - first) : edge - 1;
     }
-    uint64_t row = (((uint64_t)1 << (to[0] - from[0] + 1)) - 1) << from[0], layer = 0, mask = 0;
-    for (uint32_t y = from[1]; y <= to[1]; y++) layer |= row << y * edge;
-    if (dir->dims == 2) return layer;
-    for (uint32_t z = from[2]; z <= to[2]; z++) mask |= layer << z * edge * edge;
-    return mask;
+    if (dir->dims == 2) return bits_of(from[0], to[0]) * 0x0101010101010101u & bits_of(8 * from[1], 8 * to[1] + 7);
+    return bits_of(from[0], to[0]) * 0x1111111111111111u & bits_of(4 * from[1], 4 * to[1] + 3) * 0x0001000100010001u &
+           bits_of(16 * from[2], 16 * to[2] + 15);
 }
 
 /* Gives the page another capacity, with room for its n. */
