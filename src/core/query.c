@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "core/cover.h"
 #include "core/kernel.h"
@@ -106,17 +107,23 @@ static void page_slots(const struct aoi_space *space, aoi__slots *slots, uint64_
 static void fill_layers(const struct aoi_space *space, const struct aoi__sieve *sieve, const uint64_t *inside, struct aoi_rows *rows)
 {
     uint32_t *layers = rows->layers, first = sieve->n > 0 ? sieve->pool[sieve->page[0]].any : 0, mixed = 0;
-    size_t n = rows->n; /* a copy, so that what is stored does not make the compiler reload it */
     for (uint32_t i = 0; i < sieve->n; i++) mixed |= (sieve->pool[sieve->page[i]].any ^ first) | (sieve->pool[sieve->page[i]].all ^ first);
     if (mixed == 0) {
-        const uint32_t eight[AOI__LANES] = {first, first, first, first, first, first, first, first};
-        for (size_t k = 0; k < n; k += AOI__LANES) memcpy(layers + k, eight, sizeof eight); /* there is room for so many more */
+        _Static_assert(sizeof(wchar_t) == sizeof *layers, "");
+        wmemset((wchar_t *)layers, (wchar_t)first, rows->n);
         return;
     }
     for (uint32_t i = 0; i < sieve->n; i++) {
         const uint32_t *slots = aoi__page_slots(&sieve->pool[sieve->page[i]], space->dims);
         for (uint64_t m = inside[i]; m != 0; m &= m - 1) *layers++ = space->hot[slots[__builtin_ctzll(m)]].layers;
     }
+}
+
+/* They are read when it is known who is inside, and by then are at hand. */
+static void fetch_ids(const struct aoi__page *page, uint32_t dims)
+{
+    const char *low = (const char *)aoi__page_low(page, dims);
+    for (uint32_t k = 0; k < page->n * sizeof(uint32_t); k += MEM_LINE) __builtin_prefetch(low + k);
 }
 
 /* All that lies in the box, straight from the columns of the index's pages. False: there are none such, or more than the limit. First masks of all pages, then rows: at once they
@@ -134,6 +141,7 @@ static bool box_rows(struct aoi_space *space, const float lo[3], const float hi[
     aoi__sieve_box(&sieve, lo, hi);
     aoi__reserve_masks(s, sieve.n);
     uint64_t *inside = s->sifted.inside;
+    for (uint32_t i = 0; i < sieve.n; i++) fetch_ids(&sieve.pool[sieve.page[i]], sieve.dims);
     space->kernels->box(&sieve, inside);
     for (uint32_t i = 0; layers != 0 && i < sieve.n; i++) inside[i] = aoi__with_layers(space, &sieve.pool[sieve.page[i]], layers, inside[i]);
     aoi__rows_reserve(rows, (size_t)sieve.n * AOI__PAGE + 2 * AOI__LANES);
