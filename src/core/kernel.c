@@ -423,21 +423,18 @@ static const struct aoi__kernels avx2 = {
 
 /* ------------------------------------------------------------------------------------------------------------- AVX-512 */
 
-/* A page is looked at whole, or its first half if no more is in use: what costs time is a branch that is guessed wrong, so hardly any depends on what a page holds. Columns are
- * read past their end; what is there counts for nothing. */
+/* A page is looked at by halves, by the second one only if that is in use: what costs time is a branch that is guessed wrong, so hardly any depends on what a page holds. Columns
+ * are read past their end; what is there counts for nothing. */
 #define WIDE __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx512vbmi,avx512vbmi2,avx2,popcnt,bmi,bmi2")))
 
 #define EIGHT(n) (n), (n) + 1, (n) + 2, (n) + 3, (n) + 4, (n) + 5, (n) + 6, (n) + 7
-static const uint8_t all_places[AOI__PAGE]
-    __attribute__((aligned(64))) = {EIGHT(0), EIGHT(8), EIGHT(16), EIGHT(24), EIGHT(32), EIGHT(40), EIGHT(48), EIGHT(56)};
+static const uint8_t half_places[64]
+    __attribute__((aligned(64))) = {EIGHT(0), EIGHT(8), EIGHT(16), EIGHT(24)}; /* those of the half; more are not asked for */
 
-/* The values of a column at sixteen places. */
-WIDE INLINE __m512 floats_at(const float *column, __m512i at, bool whole)
+/* The values of a half of a column at sixteen places. */
+WIDE INLINE __m512 floats_at(const float *column, __m512i at)
 {
-    __m512 v = _mm512_permutex2var_ps(_mm512_loadu_ps(column), at, _mm512_loadu_ps(column + 16));
-    if (!whole) return v;
-    __m512 upper = _mm512_permutex2var_ps(_mm512_loadu_ps(column + 32), at, _mm512_loadu_ps(column + 48));
-    return _mm512_mask_mov_ps(v, _mm512_test_epi32_mask(at, _mm512_set1_epi32(32)), upper);
+    return _mm512_permutex2var_ps(_mm512_loadu_ps(column), at, _mm512_loadu_ps(column + 16));
 }
 
 /* Ids of sixteen halves each: the first eight, the others. */
@@ -465,31 +462,31 @@ ALWAYS void advance(struct cursor *to, uint32_t rows, bool flat, bool extra)
     if (extra) to->extra += rows;
 }
 
-/* The first of the places, at most 16 and `rows`, become rows, and nothing is written beyond them. */
-WIDE INLINE void put_sixteen(const struct columns *c, __m512i places, uint32_t rows, const struct cursor *to, bool flat, bool extra, bool whole)
+/* The first of the places of the half from k on, at most 16 and `rows`, become rows, and nothing is written beyond them. */
+WIDE INLINE void put_sixteen(const struct columns *c, uint32_t k, __m128i places, uint32_t rows, const struct cursor *to, bool flat, bool extra)
 {
-    __m512i at = _mm512_cvtepu8_epi32(_mm512_castsi512_si128(places));
-    __m512 low = floats_at(c->low, at, whole), high = _mm512_castsi512_ps(_mm512_set1_epi32((int)c->page->high));
+    __m512i at = _mm512_cvtepu8_epi32(places);
+    __m512 low = floats_at(c->low + k, at), high = _mm512_castsi512_ps(_mm512_set1_epi32((int)c->page->high));
     uint32_t some = _bzhi_u32(0xFFFF, rows);
-    _mm512_mask_storeu_ps(to->x, (__mmask16)some, floats_at(c->x, at, whole));
-    _mm512_mask_storeu_ps(to->y, (__mmask16)some, floats_at(c->y, at, whole));
-    if (!flat) _mm512_mask_storeu_ps(to->z, (__mmask16)some, floats_at(c->z, at, whole));
-    if (extra) _mm512_mask_storeu_ps(to->extra, (__mmask16)some, floats_at(c->extra, at, whole));
-    if (c->page->mixed) high = floats_at(c->high, at, whole);
+    _mm512_mask_storeu_ps(to->x, (__mmask16)some, floats_at(c->x + k, at));
+    _mm512_mask_storeu_ps(to->y, (__mmask16)some, floats_at(c->y + k, at));
+    if (!flat) _mm512_mask_storeu_ps(to->z, (__mmask16)some, floats_at(c->z + k, at));
+    if (extra) _mm512_mask_storeu_ps(to->extra, (__mmask16)some, floats_at(c->extra + k, at));
+    if (c->page->mixed) high = floats_at(c->high + k, at);
     _mm512_mask_storeu_epi64(to->id, (__mmask8)some, ids_of(low, high, 0));
     _mm512_mask_storeu_epi64(to->id + 8, (__mmask8)(some >> 8), ids_of(low, high, 1));
 }
 
-/* What of a page is wanted becomes rows. */
-WIDE INLINE void put_wide(const struct columns *c, uint64_t want, struct cursor *to, bool flat, bool extra, bool whole)
+/* What is wanted of the half from k on becomes rows. */
+WIDE INLINE void put_half(const struct columns *c, uint32_t k, uint32_t want, struct cursor *to, bool flat, bool extra)
 {
-    uint32_t rows = (uint32_t)__builtin_popcountll(want);
-    __m512i places = _mm512_maskz_compress_epi8(want, _mm512_load_si512(all_places));
-    put_sixteen(c, places, rows, to, flat, extra, whole);
-    for (; rows > 16; rows -= 16) { /* of hardly any page */
+    uint32_t rows = (uint32_t)__builtin_popcount(want);
+    __m512i places = _mm512_maskz_compress_epi8(want, _mm512_load_si512(half_places));
+    put_sixteen(c, k, _mm512_castsi512_si128(places), rows, to, flat, extra);
+    for (; rows > 16; rows -= 16) { /* of hardly any */
         advance(to, 16, flat, extra);
         places = _mm512_alignr_epi32(places, places, 4);
-        put_sixteen(c, places, rows - 16, to, flat, extra, whole);
+        put_sixteen(c, k, _mm512_castsi512_si128(places), rows - 16, to, flat, extra);
     }
     advance(to, rows, flat, extra);
 }
@@ -553,7 +550,7 @@ WIDE static void wide_box_kernel(const struct aoi__sieve *s, uint64_t *inside)
     }
 }
 
-/* Also of pages of which nothing is wanted: they could not be guessed well. */
+/* Also of halves of which nothing is wanted: they could not be guessed well. */
 WIDE INLINE void wide_places_of(const struct aoi__sieve *s, const uint64_t *want, struct cursor to, bool flat, bool extra)
 {
     const struct aoi__page *pool = s->pool;
@@ -561,10 +558,8 @@ WIDE INLINE void wide_places_of(const struct aoi__sieve *s, const uint64_t *want
     for (const uint64_t *end = want + s->n; want < end; want++, number++) {
         const struct aoi__page *page = &pool[*number];
         const struct columns c = columns_of(page, flat);
-        if (*want >> AOI__HALF != 0)
-            put_wide(&c, *want, &to, flat, extra, true);
-        else
-            put_wide(&c, *want, &to, flat, extra, false);
+        put_half(&c, 0, (uint32_t)*want, &to, flat, extra);
+        if (page->n > AOI__HALF) put_half(&c, AOI__HALF, (uint32_t)(*want >> AOI__HALF), &to, flat, extra);
     }
 }
 
