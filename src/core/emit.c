@@ -406,26 +406,30 @@ static void fill_delta(const struct aoi__look *k, struct aoi_delta *d)
 
 #define FEW_ROWS 12
 
-/* A column of n rows, behind so many others; of few, which are usual, one by one. */
-static inline void copy_column(void *to, size_t behind, const void *from, size_t n, size_t bytes)
+/* Values of a column from i on, to places of another from k on. */
+static inline void copy(void *to, size_t k, const void *from, size_t i, size_t bytes, size_t some)
 {
-    uint8_t *at = (uint8_t *)to + behind * bytes;
-    if (n > FEW_ROWS) {
-        memcpy(at, from, n * bytes);
-        return;
-    }
-    for (size_t i = 0; i < n; i++) memcpy(at + i * bytes, (const uint8_t *)from + i * bytes, bytes);
+    uint8_t *at = (uint8_t *)to + k * bytes;
+    const uint8_t *value = (const uint8_t *)from + i * bytes;
+    if (some == 1)
+        memcpy(at, value, bytes);
+    else
+        memcpy(at, value, some * bytes);
 }
 
-/* The columns of the rows that there are, behind so many others. */
+/* The columns of the rows that there are, behind so many others; of few, which are usual, row by row. */
 static void copy_rows(const struct aoi_space *space, const struct aoi_places *to, size_t behind)
 {
     const struct aoi_rows *rows = &space->scratch->updates;
-    copy_column(to->id, behind, rows->id, rows->n, sizeof *rows->id);
-    copy_column(to->x, behind, rows->x, rows->n, sizeof *rows->x);
-    copy_column(to->y, behind, rows->y, rows->n, sizeof *rows->y);
-    if (space->dims == 3) copy_column(to->z, behind, rows->z, rows->n, sizeof *rows->z);
-    if (space->set.extra) copy_column(to->extra, behind, rows->extra, rows->n, sizeof *rows->extra);
+    bool z = space->dims == 3, extra = space->set.extra;
+    size_t n = rows->n, some = n > FEW_ROWS ? n : 1;
+    for (size_t i = 0; i < n; i += some) {
+        copy(to->id, behind + i, rows->id, i, sizeof *rows->id, some);
+        copy(to->x, behind + i, rows->x, i, sizeof *rows->x, some);
+        copy(to->y, behind + i, rows->y, i, sizeof *rows->y, some);
+        if (z) copy(to->z, behind + i, rows->z, i, sizeof *rows->z, some);
+        if (extra) copy(to->extra, behind + i, rows->extra, i, sizeof *rows->extra, some);
+    }
 }
 
 /* The rows that are wanted, behind those that there are. */

@@ -58,7 +58,7 @@ static void list_large(struct aoi_space *space, struct large *large)
         large->moved |= (uint64_t)(h->stamp == space->serial) << i;
         large->state |= (uint64_t)(r->payload_stamp == space->serial || r->layers_stamp == space->serial) << i;
     }
-    for (uint32_t i = boxes->n; i % AOI__LANES != 0; i++)
+    for (uint32_t i = boxes->n; i % (2 * AOI__LANES) != 0; i++)
         for (uint32_t a = 0; a < 3; a++) boxes->lo[a][i] = boxes->hi[a][i] = NAN;
 }
 

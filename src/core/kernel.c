@@ -659,8 +659,22 @@ WIDE static void wide_sift(const struct aoi__sieve *s, uint32_t n, const uint64_
         wide_sift_pages(s, n, told, r, out, false, true);
 }
 
+WIDE static uint64_t wide_touch(const struct aoi__sieve *s, const struct aoi__boxes *boxes)
+{
+    uint64_t touch = 0;
+    for (uint32_t i = 0; i < boxes->n; i += 16) {
+        __mmask16 is = 0xFFFF;
+        for (uint32_t a = 0; a < s->dims; a++) {
+            is = _mm512_mask_cmp_ps_mask(is, _mm512_loadu_ps(boxes->hi[a] + i), _mm512_set1_ps(s->lo[a]), _CMP_GE_OQ);
+            is = _mm512_mask_cmp_ps_mask(is, _mm512_loadu_ps(boxes->lo[a] + i), _mm512_set1_ps(s->hi[a]), _CMP_LE_OQ);
+        }
+        touch |= (uint64_t)is << i;
+    }
+    return touch;
+}
+
 static const struct aoi__kernels avx512 = {
-    .box = wide_box_kernel, .sift = wide_sift, .wait = avx2_wait, .sphere = avx2_sphere, .touch = avx2_touch, .rows = wide_rows, .place = wide_place};
+    .box = wide_box_kernel, .sift = wide_sift, .wait = avx2_wait, .sphere = avx2_sphere, .touch = wide_touch, .rows = wide_rows, .place = wide_place};
 
 static bool has_avx2(void)
 {
