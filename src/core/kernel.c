@@ -644,7 +644,7 @@ WIDE INLINE void wide_sift_pages(const struct aoi__sieve *s, uint32_t n, const u
         judge(&g, i, page, in);
     }
     sift_end(&g, out);
-    if (tiered && _mm512_cmp_ps_mask(_mm512_abs_ps(nearest), _mm512_set1_ps(rims.error), _CMP_NGT_UQ) != 0) due_exactly(s, n, r, out);
+    if (tiered && _mm512_cmp_ps_mask(nearest, _mm512_set1_ps(rims.error), _CMP_NGT_UQ) != 0) due_exactly(s, n, r, out);
 }
 
 WIDE static void wide_sift(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out)
