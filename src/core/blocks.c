@@ -323,7 +323,7 @@ static uint64_t bits_of(uint32_t first, uint32_t last)
 
 uint64_t aoi__cell_mask(const struct aoi__blocks *dir, const struct aoi__block *block, const int32_t lo[3], const int32_t hi[3])
 {
-    uint32_t edge = 1u << dir->shift, from[3], to[3];
+    uint32_t edge = 1u << dir->shift, from[3] = {0}, to[3] = {0};
     for (uint32_t a = 0; a < dir->dims; a++) {
         int32_t first = block->place.at[a] * (int32_t)edge;
         from[a] = lo[a] > first ? (uint32_t)(lo[a] - first) : 0;
