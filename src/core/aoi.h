@@ -318,7 +318,7 @@ struct aoi_flush_info {
     uint64_t now_ms;       /* in: a clock that never goes back, for min_stay_ms */
     bool final;            /* in: the last one there will be: neither tiers nor max_enter_per_flush hold anything back */
     uint64_t flush;        /* out: its number */
-    bool pending;          /* out: it left work for the next: skipped players, enters held back */
+    bool pending;          /* out: it left work for the next: skipped players, enters or updates (tiers) held back */
 };
 
 /* Compares the truth with every view and emits deltas. Allocates nothing once the buffers have grown. */

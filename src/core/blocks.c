@@ -146,7 +146,7 @@ static void rack_resize(struct aoi__blocks *dir, uint32_t cap, uint32_t least)
 {
     struct aoi__rack *r = &dir->rack[cap / AOI__LANES];
     size_t bytes = columns_bytes(dir, cap);
-    r->cap = r->n + r->n / (r->n < MANY_COLUMNS ? 2 : 4) + 16;
+    r->cap = r->n < 16 ? 2 * r->n + 2 : r->n + r->n / (r->n < MANY_COLUMNS ? 2 : 4) + 16;
     if (r->cap < least) r->cap = least;
     r->page = mem_realloc(r->page, r->cap * sizeof *r->page);
     r->at = mem_realign(&r->raw, r->at, r->n * bytes, r->cap * bytes + AOI__PAST);
@@ -351,7 +351,7 @@ static void page_resize(struct aoi__blocks *dir, struct aoi__page *page, uint32_
 /* Pages begin at lines of the cache. */
 static void grow_pages(struct aoi__blocks *dir)
 {
-    uint32_t cap = dir->page.cap < 32 ? 32 : dir->page.cap + dir->page.cap / 2;
+    uint32_t cap = dir->page.cap < 32 ? 2 * dir->page.cap + 4 : dir->page.cap + dir->page.cap / 2;
     CHECK(cap < AOI__NOWHERE);
     dir->page.at = mem_realign(&dir->page_raw, dir->page.at, dir->page.n * sizeof *dir->page.at, cap * sizeof *dir->page.at);
     dir->page.cap = cap;

@@ -227,7 +227,9 @@ void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats)
     for (uint32_t p = 0; p < space->players.n; p++) {
         const struct aoi__player *player = &space->players.at[p];
         bytes += (uint64_t)player->told.cap * sizeof *player->told.at + beyond_pool(player->cover.bytes) +
-                 beyond_pool((uint64_t)player->units.cap * sizeof *player->units.at);
+                 beyond_pool((uint64_t)player->units.cap * sizeof *player->units.at) + (uint64_t)player->overrides.cap * sizeof *player->overrides.at;
     }
+    bytes += idmap_bytes(&space->shown_map) + (uint64_t)space->shown.cap * sizeof *space->shown.at;
+    for (uint32_t i = 0; i < space->shown.n; i++) bytes += (uint64_t)space->shown.at[i].players.cap * sizeof(uint32_t);
     stats->memory_bytes += bytes + space->ops->bytes(space) + aoi__large_bytes(space);
 }

@@ -26,7 +26,7 @@ static const struct verb {
     {"ping", "[COUNT]", "ask whether it answers, and how fast", aoictl_ping},
     {"stats", "[SPACE]", "counters of the daemon or of one space", aoictl_stats},
     {"spaces", "", "list the spaces with their settings", aoictl_spaces},
-    {"create", "SPACE [SETTING=VALUE]...", "make a space; it stays (persistent=no: until aoictl ends)", aoictl_create},
+    {"create", "SPACE [SETTING=VALUE]...", "make a space; it stays, an admin's to end (persistent=no: until aoictl ends)", aoictl_create},
     {"destroy", "SPACE", "end a space", aoictl_destroy},
     {"add", "SPACE ID X,Y[,Z] [FIELD=VALUE]...", "add an entity: see the fields below", aoictl_add},
     {"move", "SPACE ID X,Y[,Z] [extra=N]", "move an entity", aoictl_move},
@@ -338,6 +338,8 @@ static int parse_options(struct aoictl *ctl, int argc, char **argv)
             ctl->hold = true;
         else if (o == 't' && !aoictl_parse_u32(ctl, "timeout", optarg, &timeout_ms))
             return AOICTL_USAGE;
+        else if (o == 't' && timeout_ms == 0)
+            return aoictl_bad_usage(ctl, "--timeout 0 leaves no time for an answer; it is at least 1, in ms");
         else if (o == 't')
             ctl->timeout_ms = timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms;
         else if (o == 'h')
