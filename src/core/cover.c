@@ -243,10 +243,14 @@ static void list_restated(struct aoi__look *k)
     }
 }
 
-/* Room for so many more in each list of a cover that comes and goes. */
-static void reserve_flux(struct aoi__scratch *s, size_t most)
+#define FEW_PAGES 64 /* there is room for all places of so many; of more, for what differs */
+
+/* Room in each list of a cover for all that differ, be they more than ever before. */
+static __attribute__((noinline)) void reserve_flux(struct aoi__scratch *s, const struct aoi__sifted *sifted)
 {
     aoi__slots *const list[] = {&s->gone, &s->went, &s->come, &s->came};
+    size_t most = (size_t)(sifted->differ_n < FEW_PAGES ? sifted->differ_n : FEW_PAGES) * AOI__PAGE;
+    for (uint32_t i = FEW_PAGES; i < sifted->differ_n; i++) most += (uint32_t)__builtin_popcountll(sifted->differ[i].places);
     s->flux_cap = UINT32_MAX;
     for (uint32_t i = 0; i < 4; i++) {
         array_reserve(list[i], list[i]->n + most);
@@ -263,7 +267,7 @@ static inline __attribute__((always_inline)) void compare(struct aoi__look *k, c
     const uint64_t *inside = sifted->inside;
     const struct aoi__differ *d = sifted->differ, *end = d + sifted->differ_n;
     size_t most = (size_t)sifted->differ_n * AOI__PAGE, before = s->come.n + s->went.n; /* the other lists are empty */
-    if (before + most > s->flux_cap) reserve_flux(s, most);
+    if (before + most > s->flux_cap) reserve_flux(s, sifted);
     uint32_t *to[4] = {s->gone.at, s->went.at + s->went.n, s->come.at + s->come.n, s->came.at};
     const struct aoi__page *pool = s->sieve.pool;
     const struct aoi__hot *hot = k->space->hot;
@@ -369,6 +373,12 @@ static uint64_t turns_of(const struct aoi__look *k, const struct aoi__page *page
     return turns;
 }
 
+/* What page.turned is after this flush has found its turns: never 0, as it is of a new page. */
+static uint32_t turned_at(const struct aoi__look *k)
+{
+    return (uint32_t)(k->info->flush % UINT32_MAX) + 1;
+}
+
 /* Whose turn it is of a page: found once a flush for all who look at it. */
 static void find_turns(const struct aoi__look *k, uint32_t number)
 {
@@ -376,7 +386,7 @@ static void find_turns(const struct aoi__look *k, uint32_t number)
     struct aoi__page *page = &dir->page.at[number];
     const struct aoi_tiers *tiers = k->tiers;
     uint64_t *turn = k->s->turn.at + (size_t)number * (tiers->n + 1);
-    page->turned = (uint32_t)k->info->flush;
+    page->turned = turned_at(k);
     for (uint32_t t = 0; t <= tiers->n; t++) {
         uint32_t period = t < tiers->n ? tiers->at[t].period : tiers->beyond;
         turn[t] = period == 1 ? UINT64_MAX : turns_of(k, page, period);
@@ -499,8 +509,9 @@ static const struct aoi__rings *rings_begin(struct aoi__look *k, struct aoi__rin
     rings->tiers = k->tiers;
     rings->most2 = k->space->tiering.most2;
     rings->turn = k->s->turn.at;
+    uint32_t turned = turned_at(k);
     for (uint32_t i = 0; i < c->n; i++)
-        if (k->s->dir->page.at[c->page[i]].turned != (uint32_t)k->info->flush) find_turns(k, c->page[i]);
+        if (k->s->dir->page.at[c->page[i]].turned != turned) find_turns(k, c->page[i]);
     return rings;
 }
 

@@ -126,6 +126,15 @@ static void fetch_ids(const struct aoi__page *page, uint32_t dims)
     for (uint32_t k = 0; k < page->n * sizeof(uint32_t); k += MEM_LINE) __builtin_prefetch(low + k);
 }
 
+#define FEW_PAGES 64 /* of these there is room for all that might be found; of more, what is found is counted first */
+
+static size_t count(const uint64_t *masks, uint32_t n)
+{
+    size_t sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += (uint32_t)__builtin_popcountll(masks[i]);
+    return sum;
+}
+
 /* All that lies in the box, straight from the columns of the index's pages. False: there are none such, or more than the limit. First masks of all pages, then rows: at once they
  * take half as long again, for what is stored waits for what is compared. */
 static bool box_rows(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, size_t limit, struct aoi_rows *rows)
@@ -144,7 +153,9 @@ static bool box_rows(struct aoi_space *space, const float lo[3], const float hi[
     for (uint32_t i = 0; i < sieve.n; i++) fetch_ids(&sieve.pool[sieve.page[i]], sieve.dims);
     space->kernels->box(&sieve, inside);
     for (uint32_t i = 0; layers != 0 && i < sieve.n; i++) inside[i] = aoi__with_layers(space, &sieve.pool[sieve.page[i]], layers, inside[i]);
-    aoi__rows_reserve(rows, (size_t)sieve.n * AOI__PAGE + 2 * AOI__LANES);
+    size_t most = sieve.n <= FEW_PAGES ? (size_t)sieve.n * AOI__PAGE : count(inside, sieve.n);
+    if (sieve.n > FEW_PAGES && most > limit) return false;
+    aoi__rows_reserve(rows, most + 2 * AOI__LANES);
     rows->n = 0;
     rows->next = 0;
     space->kernels->rows(&sieve, inside, rows);

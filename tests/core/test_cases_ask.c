@@ -66,6 +66,20 @@ CASE(observers_are_the_players_that_were_told_page_by_page)
     assert_int_equal(model_query_observers(&r->m, r->s, 77, 100), AOI_ENOENTITY);
 }
 
+CASE(a_box_takes_memory_for_what_it_finds_not_for_all_that_might_stand_in_its_cells)
+{
+    struct aoi_rows rows = {0};
+    for (uint64_t id = 1; id <= 2000; id++) rig_add(r, id, (float)id * 40, 0, 0);
+    const float min[3] = {0, -1, 0}, max[3] = {100000, 1, 0};
+    assert_int_equal(aoi_query_box(rig_core(r), min, max, 0, 0, 10, &rows), AOI_OK);
+    assert_int_equal(rows.n, 10);
+    assert_true(rows.cap < 100);
+    assert_int_equal(aoi_query_box(rig_core(r), min, max, 0, 0, 5000, &rows), AOI_OK);
+    assert_int_equal(rows.n, 2000);
+    assert_true(rows.cap < 4000);
+    aoi_rows_clear(&rows);
+}
+
 CASE(density_counts_on_a_raster_and_an_inner_line_counts_to_the_higher_side)
 {
     for (uint64_t x = 0; x <= 10; x++)
@@ -388,6 +402,7 @@ int main(void)
         cmocka_unit_test(the_nearest_come_first_and_of_equally_near_ones_the_lower_id),
         cmocka_unit_test(nearest_finds_them_however_empty_the_space_is_between),
         cmocka_unit_test(observers_are_the_players_that_were_told_page_by_page),
+        cmocka_unit_test(a_box_takes_memory_for_what_it_finds_not_for_all_that_might_stand_in_its_cells),
         cmocka_unit_test(density_counts_on_a_raster_and_an_inner_line_counts_to_the_higher_side),
         cmocka_unit_test(why_gives_the_rule_that_a_person_would_give_in_ten_situations),
         cmocka_unit_test(why_of_what_is_unknown_is_an_error),

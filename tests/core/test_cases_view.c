@@ -1,6 +1,7 @@
 /* test_cases_view.c: the rules of what is seen: margins, crowds, tiers, appeal, presence, overrides. As in test_cases.c the model judges every delta too. */
 #include <math.h>
 
+#include "core/space.h"
 #include "rig.h"
 
 enum { P = 1, Q = 2, U = 1000, V = 1001, M = 21 };
@@ -496,6 +497,21 @@ CASE(with_tiers_there_is_room_for_the_rows_of_many_that_changed_their_cells_and_
     assert_int_equal(rig_told(r, 1)->updates, PLAIN + LARGE);
 }
 
+CASE(whose_turn_it_is_by_tiers_does_not_depend_on_how_many_flushes_there_were)
+{
+    rig_tiers(r, "1000:1 *:2");
+    rig_add(r, U, 0, 0, 500);
+    rig_subscribe(r, P, U);
+    for (uint64_t id = 1; id <= 8; id++) rig_add(r, id, 1, 1, 0);
+    rig_core(r)->flush = r->s->flush = ((uint64_t)1 << 32) - 4;
+    rig_flush(r);
+    for (int i = 1; i <= 6; i++) { /* to a cell where nobody has stood, so to a new page */
+        for (uint64_t id = 1; id <= 8; id++) rig_move(r, id, (float)i * 40, 1);
+        rig_flush(r);
+        assert_int_equal(rig_told(r, P)->updates, 8);
+    }
+}
+
 CASE(tiers_are_written_as_text_and_read_back)
 {
     static const char *const good[][2] = {
@@ -795,6 +811,7 @@ int main(void)
         cmocka_unit_test(tiers_delay_neither_enters_nor_leaves_nor_changes_of_state),
         cmocka_unit_test(a_player_without_unit_and_viewport_is_in_the_last_tier),
         cmocka_unit_test(with_tiers_there_is_room_for_the_rows_of_many_that_changed_their_cells_and_of_many_that_have_appeal),
+        cmocka_unit_test(whose_turn_it_is_by_tiers_does_not_depend_on_how_many_flushes_there_were),
         cmocka_unit_test(tiers_are_written_as_text_and_read_back),
         cmocka_unit_test(a_castle_is_seen_from_afar_by_units_and_viewports_and_a_dot_beside_it_is_not),
         cmocka_unit_test(many_players_are_served_whose_units_all_have_appeal_where_nothing_else_is),
