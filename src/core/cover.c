@@ -361,18 +361,6 @@ static void find_kept(struct aoi__look *k, const struct aoi__watch *w, uint64_t 
     }
 }
 
-/* Of flush number + id being a multiple of the period. */
-static uint64_t turns_of(const struct aoi__look *k, const struct aoi__page *page, uint32_t period)
-{
-    const uint32_t dims = k->s->dir->dims, *low = aoi__page_low(page, dims), flush = (uint32_t)k->info->flush;
-    uint64_t turns = 0;
-    if ((period & (period - 1)) == 0)
-        for (uint32_t i = 0; i < page->n; i++) turns |= (uint64_t)(((flush + low[i]) & (period - 1)) == 0) << i;
-    else
-        for (uint32_t i = 0; i < page->n; i++) turns |= (uint64_t)aoi__look_turn(k, aoi__page_id(page, dims, i), period) << i;
-    return turns;
-}
-
 /* What page.turned is after this flush has found its turns: never 0, as it is of a new page. */
 static uint32_t turned_at(const struct aoi__look *k)
 {
@@ -389,7 +377,8 @@ static void find_turns(const struct aoi__look *k, uint32_t number)
     page->turned = turned_at(k);
     for (uint32_t t = 0; t <= tiers->n; t++) {
         uint32_t period = t < tiers->n ? tiers->at[t].period : tiers->beyond;
-        turn[t] = period == 1 ? UINT64_MAX : turns_of(k, page, period);
+        turn[t] = 0;
+        for (uint32_t i = 0; i < page->n; i++) turn[t] |= (uint64_t)aoi__look_turn(k, aoi__page_id(page, dir->dims, i), period) << i;
     }
 }
 
@@ -506,7 +495,7 @@ static const struct aoi__rings *rings_begin(struct aoi__look *k, struct aoi__rin
     const struct aoi__cover *c = &k->p->cover;
     late_masks(k->space, &k->p->cover);
     k->s->sieve.center = k->anchor;
-    rings->tiers = k->tiers;
+    rings->n = k->tiers->n;
     rings->most2 = k->space->tiering.most2;
     rings->turn = k->s->turn.at;
     uint32_t turned = turned_at(k);

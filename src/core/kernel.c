@@ -135,8 +135,8 @@ static void plain_sphere(const struct aoi__sieve *s, uint64_t *inside)
 static uint64_t plain_due(const struct aoi__sieve *s, const struct aoi__rings *r, uint32_t number, uint64_t want)
 {
     const uint64_t *turn = aoi__turns(r, number);
-    uint64_t due = turn[r->tiers->n];
-    for (uint32_t t = r->tiers->n; t-- > 0;) due ^= (due ^ turn[t]) & within(s, &s->pool[number], r->most2[t], want);
+    uint64_t due = turn[r->n];
+    for (uint32_t t = r->n; t-- > 0;) due ^= (due ^ turn[t]) & within(s, &s->pool[number], r->most2[t], want);
     return due & want;
 }
 
@@ -312,7 +312,7 @@ TARGET static void avx2_sphere(const struct aoi__sieve *s, uint64_t *inside)
 /* How far a squared distance in floats may be off, where that matters. */
 TARGET INLINE float error_of(const struct aoi__sieve *s, const struct aoi__rings *r)
 {
-    double off = 0, most = r->tiers->n > 0 ? r->most2[r->tiers->n - 1] : 0;
+    double off = 0, most = r->n > 0 ? r->most2[r->n - 1] : 0;
     if (most > 1e30) return INFINITY;
     for (uint32_t a = 0; a < 3; a++) off += fabs(s->center[a] - (double)(float)s->center[a]); /* it need not be a place that floats can hold */
     return (float)(most * BAND + (off > 0 ? 4 * off * (sqrt(most) + off) : 0) + TINY);
@@ -323,8 +323,8 @@ TARGET static void due_exactly(const struct aoi__sieve *s, uint32_t n, const str
 {
     for (uint32_t i = 0; i < n; i++) {
         const uint64_t *turn = aoi__turns(r, s->page[i]), in = out->inside[i];
-        uint64_t due = turn[r->tiers->n];
-        for (uint32_t t = r->tiers->n; t-- > 0;) due ^= (due ^ turn[t]) & avx2_within(s, &s->pool[s->page[i]], r->most2[t], in);
+        uint64_t due = turn[r->n];
+        for (uint32_t t = r->n; t-- > 0;) due ^= (due ^ turn[t]) & avx2_within(s, &s->pool[s->page[i]], r->most2[t], in);
         out->due[i] = due;
     }
 }
@@ -339,7 +339,7 @@ TARGET INLINE struct rims rims_of(const struct aoi__sieve *s, const struct aoi__
 {
     struct rims rims = {.error = error_of(s, r)};
     for (uint32_t a = 0; a < 3; a++) rims.center[a] = (float)s->center[a];
-    for (uint32_t t = 0; t < r->tiers->n; t++) rims.most2[t] = (float)r->most2[t];
+    for (uint32_t t = 0; t < r->n; t++) rims.most2[t] = (float)r->most2[t];
     return rims;
 }
 
@@ -379,7 +379,7 @@ TARGET INLINE void avx2_sift_pages(const struct aoi__sieve *s, uint32_t n, const
     for (uint32_t i = 0, known = s->n; i < n; i++) {
         const struct aoi__page *page = &g.pool[g.number[i]];
         uint64_t in = i < known ? avx2_inside(page, &box, flat) : g.inside[i];
-        if (tiered) g.due[i] = avx2_due(page, &rims, r->tiers->n, aoi__turns(r, g.number[i]), &nearest, flat);
+        if (tiered) g.due[i] = avx2_due(page, &rims, r->n, aoi__turns(r, g.number[i]), &nearest, flat);
         judge(&g, i, page, in);
     }
     sift_end(&g, out);
@@ -625,8 +625,8 @@ WIDE INLINE uint64_t wide_due(const struct aoi__page *page, const struct rims *r
 WIDE INLINE uint64_t wide_due_page(const struct aoi__page *page, const struct rims *rims, const struct aoi__rings *r, uint32_t number,
                                    __m512 *nearest, bool flat)
 {
-    if (page->n > AOI__HALF) return wide_due(page, rims, r->tiers->n, aoi__turns(r, number), nearest, flat, true);
-    return page->n == 0 ? 0 : wide_due(page, rims, r->tiers->n, aoi__turns(r, number), nearest, flat, false);
+    if (page->n > AOI__HALF) return wide_due(page, rims, r->n, aoi__turns(r, number), nearest, flat, true);
+    return page->n == 0 ? 0 : wide_due(page, rims, r->n, aoi__turns(r, number), nearest, flat, false);
 }
 
 WIDE INLINE void wide_sift_pages(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out,

@@ -32,7 +32,7 @@ static inline void aoi__sieve_box(struct aoi__sieve *sieve, const float lo[3], c
 
 /* Tiers around the sieve's center. */
 struct aoi__rings {
-    const struct aoi_tiers *tiers;
+    uint32_t n;           /* of tiers, but for what is beyond them */
     const double *most2;  /* their distances, squared */
     const uint64_t *turn; /* by number of page: whose turn it is if it stands in a tier, a mask each, and beyond them all */
 };
@@ -40,7 +40,7 @@ struct aoi__rings {
 /* Those of a page. */
 static inline const uint64_t *aoi__turns(const struct aoi__rings *r, uint32_t page)
 {
-    return r->turn + (size_t)page * (r->tiers->n + 1);
+    return r->turn + (size_t)page * (r->n + 1);
 }
 
 /* Places of a page, which is the page-th of a view, at which something came or went. */

@@ -26,7 +26,6 @@ struct rig {
     double center[3];
     struct aoi__rings rings;
     struct aoi__boxes boxes;
-    struct aoi_tiers tiers;
     double most2[AOI_TIERS_MAX];
     uint64_t turn[PAGES * (AOI_TIERS_MAX + 1)];
     uint32_t number[PAGES];
@@ -92,16 +91,14 @@ static void make_page(struct rig *g, uint32_t p, const float origin[3], bool hal
 /* Three tiers at most; whose turn it is in each. */
 static void make_tiers(struct rig *g, bool halves)
 {
-    g->tiers.n = (uint32_t)random_below(&g->r, 4);
-    g->rings = (struct aoi__rings){.tiers = &g->tiers, .most2 = g->most2, .turn = g->turn};
+    g->rings = (struct aoi__rings){.n = (uint32_t)random_below(&g->r, 4), .most2 = g->most2, .turn = g->turn};
     float distance = 0;
-    for (uint32_t t = 0; t < g->tiers.n; t++) {
-        distance += halves ? 1 + (float)random_below(&g->r, 10) : (float)unit(g) * 10;
-        g->tiers.at[t].distance = distance;
-        g->most2[t] = (double)distance * (double)distance;
+    for (uint32_t t = 0; t < g->rings.n; t++) {
         if (!halves && random_below(&g->r, 50) == 0) distance = 1e20f; /* too far for floats */
+        distance += halves ? 1 + (float)random_below(&g->r, 10) : (float)unit(g) * 10;
+        g->most2[t] = (double)distance * (double)distance;
     }
-    for (uint32_t i = 0; i < PAGES * (g->tiers.n + 1); i++) g->turn[i] = random_below(&g->r, 4) == 0 ? UINT64_MAX : random_u64(&g->r);
+    for (uint32_t i = 0; i < PAGES * (g->rings.n + 1); i++) g->turn[i] = random_below(&g->r, 4) == 0 ? UINT64_MAX : random_u64(&g->r);
 }
 
 static void make_boxes(struct rig *g, const float origin[3], bool halves)
