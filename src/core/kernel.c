@@ -462,12 +462,13 @@ ALWAYS void advance(struct cursor *to, uint32_t rows, bool flat, bool extra)
     if (extra) to->extra += rows;
 }
 
-/* The first of the places of the half from k on, at most 16 and `rows`, become rows, and nothing is written beyond them. */
-WIDE INLINE void put_sixteen(const struct columns *c, uint32_t k, __m128i places, uint32_t rows, const struct cursor *to, bool flat, bool extra)
+/* The first of the places of the half from k on, at most 16 and `rows`, become rows. Exact: nothing is written beyond them. Else whatever it is, up to the 16th: that is faster. */
+WIDE INLINE void put_sixteen(const struct columns *c, uint32_t k, __m128i places, uint32_t rows, const struct cursor *to, bool flat, bool extra,
+                             bool exact)
 {
     __m512i at = _mm512_cvtepu8_epi32(places);
     __m512 low = floats_at(c->low + k, at), high = _mm512_castsi512_ps(_mm512_set1_epi32((int)c->page->high));
-    uint32_t some = _bzhi_u32(0xFFFF, rows);
+    uint32_t some = exact ? _bzhi_u32(0xFFFF, rows) : 0xFFFF;
     _mm512_mask_storeu_ps(to->x, (__mmask16)some, floats_at(c->x + k, at));
     _mm512_mask_storeu_ps(to->y, (__mmask16)some, floats_at(c->y + k, at));
     if (!flat) _mm512_mask_storeu_ps(to->z, (__mmask16)some, floats_at(c->z + k, at));
@@ -478,15 +479,15 @@ WIDE INLINE void put_sixteen(const struct columns *c, uint32_t k, __m128i places
 }
 
 /* What is wanted of the half from k on becomes rows. */
-WIDE INLINE void put_half(const struct columns *c, uint32_t k, uint32_t want, struct cursor *to, bool flat, bool extra)
+WIDE INLINE void put_half(const struct columns *c, uint32_t k, uint32_t want, struct cursor *to, bool flat, bool extra, bool exact)
 {
     uint32_t rows = (uint32_t)__builtin_popcount(want);
     __m512i places = _mm512_maskz_compress_epi8(want, _mm512_load_si512(half_places));
-    put_sixteen(c, k, _mm512_castsi512_si128(places), rows, to, flat, extra);
+    put_sixteen(c, k, _mm512_castsi512_si128(places), rows, to, flat, extra, exact);
     for (; rows > 16; rows -= 16) { /* of hardly any */
         advance(to, 16, flat, extra);
         places = _mm512_alignr_epi32(places, places, 4);
-        put_sixteen(c, k, _mm512_castsi512_si128(places), rows - 16, to, flat, extra);
+        put_sixteen(c, k, _mm512_castsi512_si128(places), rows - 16, to, flat, extra, exact);
     }
     advance(to, rows, flat, extra);
 }
@@ -550,41 +551,43 @@ WIDE static void wide_box_kernel(const struct aoi__sieve *s, uint64_t *inside)
     }
 }
 
-/* Also of halves of which nothing is wanted: they could not be guessed well. */
-WIDE INLINE void wide_places_of(const struct aoi__sieve *s, const uint64_t *want, struct cursor to, bool flat, bool extra)
+/* Also of halves of which nothing is wanted: they could not be guessed well. Returns the end of the rows. */
+WIDE INLINE const float *wide_places_of(const struct aoi__sieve *s, const uint64_t *want, struct cursor to, bool flat, bool extra, bool exact)
 {
     const struct aoi__page *pool = s->pool;
     const uint32_t *number = s->page;
     for (const uint64_t *end = want + s->n; want < end; want++, number++) {
         const struct aoi__page *page = &pool[*number];
         const struct columns c = columns_of(page, flat);
-        put_half(&c, 0, (uint32_t)*want, &to, flat, extra);
-        if (page->n > AOI__HALF) put_half(&c, AOI__HALF, (uint32_t)(*want >> AOI__HALF), &to, flat, extra);
+        put_half(&c, 0, (uint32_t)*want, &to, flat, extra, exact);
+        if (page->n > AOI__HALF) put_half(&c, AOI__HALF, (uint32_t)(*want >> AOI__HALF), &to, flat, extra, exact);
     }
+    return to.x;
 }
 
-/* From the n-th row on. */
-WIDE INLINE void put_places(const struct aoi__sieve *s, const uint64_t *want, const struct aoi_places *to, size_t n)
+/* From the n-th row on; returns how many there are then. */
+WIDE INLINE size_t put_places(const struct aoi__sieve *s, const uint64_t *want, const struct aoi_places *to, size_t n, bool exact)
 {
     struct cursor at = {to->x, to->y, to->z, to->extra, to->id};
     bool flat = s->dims == 2;
     advance(&at, (uint32_t)n, flat, s->extra);
+    const float *begin = to->x, *end;
     if (flat && !s->extra)
-        wide_places_of(s, want, at, true, false);
+        end = wide_places_of(s, want, at, true, false, exact);
     else
-        wide_places_of(s, want, at, flat, s->extra);
+        end = wide_places_of(s, want, at, flat, s->extra, exact);
+    return (size_t)(end - begin);
 }
 
 WIDE static void wide_place(const struct aoi__sieve *s, const uint64_t *want, const struct aoi_places *to)
 {
-    put_places(s, want, to, 0);
+    put_places(s, want, to, 0, true);
 }
 
 WIDE static void wide_rows(const struct aoi__sieve *s, const uint64_t *want, struct aoi_rows *rows)
 {
     const struct aoi_places to = {rows->id, rows->x, rows->y, rows->z, rows->extra};
-    put_places(s, want, &to, rows->n);
-    for (uint32_t i = 0; i < s->n; i++) rows->n += (uint32_t)__builtin_popcountll(want[i]);
+    rows->n = put_places(s, want, &to, rows->n, false);
 }
 
 /* Squared distances of sixteen places from k on. */
