@@ -203,7 +203,7 @@ bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, bo
         k->p = p;
         aoi__watch_anchor(space, w, k->anchor);
         aoi__sift_tiers(k, w);
-    } else if (w->placed != (space->flush & AOI__PLACED)) {
+    } else if (c->border > 0 && w->placed != (space->flush & AOI__PLACED)) {
         aoi__sift_changed(space, c, w);
     } else {
         aoi__sift_box(space, c, w, NULL);
