@@ -573,6 +573,29 @@ static void crosslist_watching(struct aoi_space *space, const float lo[3], const
     }
 }
 
+#define DISTURBED 1024 /* boxes are kept until the next resolve() */
+
+/* Whom the boxes concern; nobody need be asked for where all are looked at anyway, as when all units move. */
+static void ask_disturbed(struct aoi_space *space, struct aoi__crosslist *x)
+{
+    aoi__slots *watches = &space->found_watches;
+    for (uint32_t i = 0; i < x->disturbed.n && !aoi__all_watches_dirty(space); i++) {
+        watches->n = 0;
+        crosslist_watching(space, x->disturbed.at[i].lo, x->disturbed.at[i].hi, watches);
+        for (uint32_t k = 0; k < watches->n; k++) aoi__watch_dirty(space, watches->at[k]);
+    }
+    x->disturbed.n = 0;
+}
+
+static void crosslist_disturb(struct aoi_space *space, const float lo[3], const float hi[3])
+{
+    struct aoi__crosslist *x = space->index;
+    if (x->disturbed.n == DISTURBED) ask_disturbed(space, x);
+    struct aoi__box *box = array_add(&x->disturbed);
+    memcpy(box->lo, lo, sizeof box->lo);
+    memcpy(box->hi, hi, sizeof box->hi);
+}
+
 /* Marks the watches that hold what has changed: asks each of what has changed who holds it. */
 static void ask_changed(struct aoi_space *space, struct aoi__crosslist *x)
 {
@@ -621,14 +644,7 @@ static void crosslist_resolve(struct aoi_space *space)
         for (uint64_t left = x->marked.at[i]; left != 0; left &= left - 1) aoi__watch_dirty(space, i * 64 + (uint32_t)__builtin_ctzll(left));
         x->marked.at[i] = 0;
     }
-}
-
-static void crosslist_disturb(struct aoi_space *space, const float lo[3], const float hi[3])
-{
-    aoi__slots *watches = &space->found_watches;
-    watches->n = 0;
-    crosslist_watching(space, lo, hi, watches);
-    for (uint32_t i = 0; i < watches->n; i++) aoi__watch_dirty(space, watches->at[i]);
+    ask_disturbed(space, x);
 }
 
 static void crosslist_scan(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *out)
@@ -678,6 +694,7 @@ static void crosslist_clear(struct aoi_space *space)
     array_clear(&x->marked);
     array_clear(&x->layers);
     array_clear(&x->changed);
+    array_clear(&x->disturbed);
     aoi__sweep_clear(x);
     free(x->at);
     free(x->to);
@@ -691,7 +708,7 @@ static uint64_t crosslist_bytes(const struct aoi_space *space)
     uint64_t bytes = sizeof *x + aoi__pairs_bytes(&x->pairs);
     bytes += ((uint64_t)x->at_cap + x->to_cap) * x->dims * sizeof *x->at + ((uint64_t)x->area.cap + x->want.cap) * sizeof *x->area.at;
     bytes += ((uint64_t)x->moved.cap + x->reshaped.cap + x->changed.cap + x->layers.cap + x->extra.cap) * sizeof(uint32_t);
-    bytes += ((uint64_t)x->active.cap + x->marked.cap) * sizeof(uint64_t) + aoi__sweep_bytes(x);
+    bytes += ((uint64_t)x->active.cap + x->marked.cap) * sizeof(uint64_t) + x->disturbed.cap * sizeof *x->disturbed.at + aoi__sweep_bytes(x);
     for (uint32_t a = 0; a < x->dims; a++) {
         bytes += aoi__axis_bytes(&x->place[a]);
         for (uint32_t c = 0; c < AOI__CLASSES; c++) bytes += aoi__axis_bytes(&x->bound[a][c]);

@@ -27,6 +27,10 @@ struct aoi__area {
     bool active;
 };
 
+struct aoi__box {
+    float lo[3], hi[3];
+};
+
 /* The markers of one axis, or of one class of boundaries on it, as they stood and as they are to be: parallel, in the order in which they stood. */
 struct aoi__flat {
     ARRAY(uint64_t) was, is; /* with FAR more before and behind */
@@ -54,9 +58,10 @@ struct aoi__crosslist {
     uint32_t fresh;                     /* so many of reshaped, at most, have no markers yet */
 
     /* Until the next resolve(). */
-    ARRAY(uint64_t) active, marked; /* bitmaps by watch: area[w].active; to be looked at */
-    ARRAY(uint32_t) layers;         /* by slot: layers that it has or had, if it has changed; else 0 */
-    aoi__slots changed;             /* the slots of which that is not 0 */
+    ARRAY(uint64_t) active, marked;   /* bitmaps by watch: area[w].active; to be looked at */
+    ARRAY(uint32_t) layers;           /* by slot: layers that it has or had, if it has changed; else 0 */
+    aoi__slots changed;               /* the slots of which that is not 0 */
+    ARRAY(struct aoi__box) disturbed; /* who looks there is to be looked at */
 
     /* Scratch of sweep.c and fill.c. */
     struct aoi__flat places, bounds[AOI__CLASSES];
