@@ -553,7 +553,7 @@ static void time_out(struct conn *conn, enum close_reason reason)
                  config->frame_timeout_ms);
     } else if (reason == CLOSE_IDLE_TIMEOUT) {
         snprintf(text, sizeof text, "idle for %u ms (idle_timeout_ms): send a Ping more often, also where there is nothing but deltas to wait for",
-                 config->idle_timeout_ms);
+                 conn->session.idle_timeout_ms);
     }
     if (text[0] != '\0') session_send_error(sessions, &conn->session, reason == CLOSE_TOKEN ? conn->session.last_seq : 0, code, text);
     session_close(sessions, &conn->session, reason);
@@ -587,7 +587,7 @@ void conn_tick(struct conn *conn)
 {
     struct server *server = conn->server;
     const struct config *config = server->config;
-    uint64_t clock_ms = server->clock_ms;
+    uint64_t clock_ms = server->clock_ms, idle_ms = conn->session.idle_timeout_ms;
     enum close_reason reason = CLOSE_NONE;
     conn->busy_ns /= 2;
     if (server->ticks % RELAX_TICKS == 0) {
@@ -610,7 +610,7 @@ void conn_tick(struct conn *conn)
     if (conn->soft_ms != 0 && clock_ms >= conn->soft_ms + config->out_soft_ms) reason = CLOSE_OUT_SOFT;
     if (hung_up(conn)) reason = CLOSE_IO;
     if (conn->input == INPUT_READING) {
-        if (config->idle_timeout_ms > 0 && clock_ms >= conn->input_ms + config->idle_timeout_ms) reason = CLOSE_IDLE_TIMEOUT;
+        if (idle_ms > 0 && clock_ms >= conn->input_ms + idle_ms) reason = CLOSE_IDLE_TIMEOUT;
         if (conn->frame_ms != 0 && clock_ms >= conn->frame_ms + config->frame_timeout_ms) reason = CLOSE_FRAME_TIMEOUT;
         if (conn->session.state == SESSION_HELLO_WAIT && clock_ms >= conn->opened_ms + config->hello_timeout_ms) reason = CLOSE_HELLO_TIMEOUT;
     }
@@ -671,6 +671,7 @@ void conn_accept(struct server *server, union stream *listener)
     server->metrics.connections++;
     server_start_tick(server);
     conn->opened_ms = conn->input_ms = now_ms(conn);
+    conn->session.idle_timeout_ms = server->config->idle_timeout_ms;
 
     char why[160];
     int status = uv_accept(&listener->stream, &conn->stream.stream);

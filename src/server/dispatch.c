@@ -73,6 +73,7 @@ static void send_welcome(struct dispatch *dispatch, struct session *session, uin
 {
     const struct config *config = dispatch->config;
     const struct standing *standing = session->standing;
+    session->idle_timeout_ms = config->idle_timeout_ms;
     session_send(dispatch->sessions, session,
                  &(struct codec_server_frame){.reply_to = reply_to,
                                               .kind = CODEC_WELCOME,

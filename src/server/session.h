@@ -41,6 +41,7 @@ struct session {
     struct token token;                  /* that it came in with */
     uint32_t denied_ticks;               /* in SESSION_DENIED: of the server's, that have passed */
     uint64_t unsent_bytes;               /* when it was decided to close; then what cannot be sent any more is let go */
+    uint32_t idle_timeout_ms;            /* that its Welcome told: a client pings accordingly, whatever the configuration says since */
     char peer[64];                       /* address, for the log */
     bool touched;                        /* in sessions->touched */
 };
