@@ -8,6 +8,7 @@
 
 #define ARENA_BYTES ((size_t)1 << 31) /* that a frame may unpack to; the daemon that took it has its own limit */
 #define MAX_UNSENT ((size_t)8 << 20)  /* bytes waiting for a socket before the replay waits for the daemon */
+#define EXAMPLES 3                    /* refusals that are printed one by one */
 #define STEP_SECONDS 0.005            /* how often connections are looked at while the replay waits */
 
 struct recorded_session {
@@ -27,9 +28,12 @@ struct replayed {
     ARRAY(struct recorded_session) sessions;
 };
 
+/* The first few are printed: they may have been refused then, too. */
 static void on_ack(void *ctx, const struct libaoi_ack *ack)
 {
-    ((struct replayed *)ctx)->refused += ack->refused;
+    struct replayed *r = ctx;
+    for (size_t i = 0; i < ack->n && r->refused + i < EXAMPLES; i++) aoictl_refused(r->ctl, &ack->refusals[i], "");
+    r->refused += ack->refused;
 }
 
 static void on_error(void *ctx, uint64_t seq, int code, const char *text)
