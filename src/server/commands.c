@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "server/explain.h"
+#include "server/reload.h"
 
 #define ERRORS_MAX 1000     /* that an Ack carries */
 #define ERROR_ITEM_BYTES 32 /* of an error beside its text, at most */
@@ -86,14 +87,28 @@ static void add_held(void *ctx, aoi_owner owner, uint32_t entities, uint32_t pla
     held->players += players;
 }
 
-/* One was made (had NULL) or destroyed, by whom, and what it had. */
-static void tell_space(const struct batch *batch, const struct held *had)
+/* What was done to the space, by whom. */
+static void tell_space(const struct batch *batch, const char *done, const char *more)
 {
-    char client[SESSION_CLIENT_MAX * 4 + 3], held[80] = "";
-    enum log_level level = dispatch_told(batch->dispatch);
-    if (had != NULL) snprintf(held, sizeof held, " entities=%llu players=%llu", (unsigned long long)had->entities, (unsigned long long)had->players);
-    log_write(level, "space", "id=%llu %s=%llu client=%s token=%s%s", (unsigned long long)batch->space_id, had == NULL ? "made_by" : "ended_by",
-              (unsigned long long)batch->session->id, log_quote(batch->session->client, client, sizeof client), batch->session->token.name, held);
+    char client[SESSION_CLIENT_MAX * 4 + 3];
+    log_write(dispatch_told(batch->dispatch), "space", "id=%llu %s=%llu client=%s token=%s%s", (unsigned long long)batch->space_id, done,
+              (unsigned long long)batch->session->id, log_quote(batch->session->client, client, sizeof client), batch->session->token.name, more);
+}
+
+static void tell_end(const struct batch *batch, const struct held *had)
+{
+    char more[80];
+    snprintf(more, sizeof more, " entities=%llu players=%llu", (unsigned long long)had->entities, (unsigned long long)had->players);
+    tell_space(batch, "ended_by", more);
+}
+
+static void tell_change(const struct batch *batch, const struct aoi_settings *was)
+{
+    char list[CONFIG_ERROR_MAX], quoted[CONFIG_ERROR_MAX * 2], more[sizeof quoted + 16];
+    reload_list_rules(was, aoi_space_settings(batch->space), list);
+    if (list[0] == '\0') return;
+    snprintf(more, sizeof more, " changed=%s", log_quote(list, quoted, sizeof quoted));
+    tell_space(batch, "changed_by", more);
 }
 
 static void create_space(struct batch *batch, const struct codec_command *command)
@@ -110,7 +125,7 @@ static void create_space(struct batch *batch, const struct codec_command *comman
     bool fresh = batch->space == NULL;
     int status = aoi_space_create(d->world, batch->session->owner, batch->space_id, &settings, create->if_absent);
     batch->space = aoi_space_find(d->world, batch->space_id);
-    if (fresh && batch->space != NULL) tell_space(batch, NULL);
+    if (fresh && batch->space != NULL) tell_space(batch, "made_by", "");
     count(batch, batch->space_id, status);
 }
 
@@ -123,7 +138,7 @@ static void destroy_space(struct batch *batch, const struct codec_command *comma
     int status = aoi_space_destroy(d->world, batch->session->owner, is_admin(batch), batch->space_id);
     batch->space = aoi_space_find(d->world, batch->space_id);
     count(batch, batch->space_id, status);
-    if (status == AOI_OK) tell_space(batch, &had);
+    if (status == AOI_OK) tell_end(batch, &had);
 }
 
 static void set_space(struct batch *batch, const struct codec_command *command)
@@ -134,7 +149,10 @@ static void set_space(struct batch *batch, const struct codec_command *command)
         refuse(batch, batch->space_id, CODEC_INVALID_ARGUMENT, set->tiers_error);
         return;
     }
-    count(batch, batch->space_id, aoi_space_set(batch->space, batch->session->owner, is_admin(batch), &set->change));
+    const struct aoi_settings was = *aoi_space_settings(batch->space);
+    int status = aoi_space_set(batch->space, batch->session->owner, is_admin(batch), &set->change);
+    count(batch, batch->space_id, status);
+    if (status == AOI_OK) tell_change(batch, &was);
     flusher_rearm(batch->dispatch->flusher, batch->space);
 }
 

@@ -374,7 +374,7 @@ static const struct option options[] = {
     {"limits", "max_memory_bytes", parse_bytes, AT(max_memory_bytes), "0", 0, 1024 * 1024 * MIB,
      "Over so much memory in all, what would add to it is refused and enters wait; 0: no limit."},
     {"limits", "max_frame_bytes", parse_bytes, AT(max_frame_bytes), "1MiB", 8 * KIB, 64 * MIB, "The largest frame in either direction."},
-    {"limits", "max_spaces", parse_count, AT(max_spaces), "65536", 1, 1e7, "Spaces of the daemon; each takes 16 KB or more."},
+    {"limits", "max_spaces", parse_count, AT(max_spaces), "65536", 1, 1e7, "Spaces of the daemon; an empty one takes 4 KB, with an entity in it 16 KB or more."},
     {"limits", "max_entities", parse_count, AT(max_entities), "1000000", 1, 1e8, "Entities of a space."},
     {"limits", "max_players", parse_count, AT(max_players), "1000000", 1, AOI_PLAYERS_MAX, "Players of a space."},
     {"limits", "max_units", parse_count, AT(max_units), "1024", 1, 1e6, "Subscriptions of a player."},

@@ -38,8 +38,7 @@ __attribute__((format(printf, 2, 3))) static void list_rule(char list[CONFIG_ERR
     config_list(list, rule);
 }
 
-/* Lists, as old->new, those that differ of those that can be changed. */
-static void list_rules(const struct aoi_settings *a, const struct aoi_settings *b, char list[CONFIG_ERROR_MAX])
+void reload_list_rules(const struct aoi_settings *a, const struct aoi_settings *b, char list[CONFIG_ERROR_MAX])
 {
     char left[AOI_TIERS_TEXT], right[AOI_TIERS_TEXT];
     aoi_tiers_print(&a->tiers, left);
@@ -58,7 +57,7 @@ bool reload_same_settings(const struct aoi_settings *a, const struct aoi_setting
 {
     char list[CONFIG_ERROR_MAX];
     list_place(a, b, list);
-    if (list[0] == '\0') list_rules(a, b, list);
+    if (list[0] == '\0') reload_list_rules(a, b, list);
     return list[0] == '\0';
 }
 
@@ -107,7 +106,7 @@ static bool take_space(struct server *server, const struct config_space *fresh)
     }
     list_place(aoi_space_settings(space), &fresh->settings, list);
     if (list[0] != '\0') log_warn("reload", "space=%llu needs_restart=%s why=\"a space that is there keeps its old values until then\"", id, list);
-    list_rules(aoi_space_settings(space), &fresh->settings, list); /* from what is in force: SetSpace may have changed it since */
+    reload_list_rules(aoi_space_settings(space), &fresh->settings, list); /* from what is in force: SetSpace may have changed it since */
     if (list[0] == '\0') return false;
     set_rules(server, space, &fresh->settings);
     log_info("reload", "space=%llu changed=%s", id, log_quote(list, quoted, sizeof quoted));
@@ -123,7 +122,9 @@ static uint32_t take_spaces(struct server *server, struct config *fresh)
     for (uint32_t i = 0; i < fresh->spaces.n; i++) changed += take_space(server, &fresh->spaces.at[i]);
     for (uint32_t i = 0; i < running->spaces.n; i++) {
         if (config_space_of(fresh, running->spaces.at[i].id) != NULL) continue;
-        log_warn("reload", "space=%llu why=\"it is not in the configuration any more, and stays until a restart\"",
+        log_warn("reload",
+                 "space=%llu why=\"it is not in the configuration any more, and stays until a restart; one that a snapshot brings back then, until "
+                 "an admin destroys it\"",
                  (unsigned long long)running->spaces.at[i].id);
     }
     config_take_spaces(running, fresh);
@@ -158,11 +159,13 @@ static int apply(struct server *server, struct config *fresh, char *err)
     config_take(&whole, fresh, changed, restart);
     if (config_check(&whole, err) != 0 || check_spaces(server, fresh, err) != 0 || doors_load(&doors, fresh, err) != 0) return -1;
     list_files(server, &whole, &doors, changed);
+    bool opened = server->config->tokens_file[0] != '\0' && whole.tokens_file[0] == '\0';
     *server->config = whole;
     uint32_t spaces = take_spaces(server, fresh);
     server_set_doors(server, &doors);
     server_set_limits(server);
     log_set_level((enum log_level)server->config->log_level);
+    if (opened) log_warn("reload", "tokens_file=- why=\"there are no tokens any more: whoever connects is an admin\"");
     if (restart[0] != '\0') log_warn("reload", "needs_restart=%s why=\"these keep their old values until then\"", restart);
     log_info("reload", "result=done changed=%s spaces_changed=%u", changed[0] != '\0' ? changed : "-", spaces);
     return 0;

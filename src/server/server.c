@@ -284,7 +284,7 @@ static void end_withdrawn(struct server *server)
     for (uint32_t i = 0; i < sessions->by_owner.n; i++) {
         struct standing *standing = sessions->by_owner.at[i];
         if (standing == NULL || tokens_know(&server->doors.tokens, standing->token_name)) continue;
-        log_info("withdrawn", "session=%llu token=%s why=\"no token of this name is left: the session ends, with what it owns\"",
+        log_warn("withdrawn", "session=%llu token=%s why=\"no token of this name is left: the session ends, with what it owns\"",
                  (unsigned long long)standing->id, standing->token_name);
         standing->lease_ms = 0; /* it ends with its connection */
         if (standing->session == NULL) server_end_session(server, standing);

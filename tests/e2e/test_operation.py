@@ -46,6 +46,28 @@ def sighup_changes_options_and_spaces_while_clients_stay():
 
 
 @test
+def who_was_told_an_idle_timeout_is_held_to_it_whatever_a_reload_brings():
+    with Daemon(config(idle=60000)) as d, Connection(d.port) as patient:
+        assert "changed=idle_timeout_ms" in d.reload(config(idle=300))
+        with Connection(d.port) as late:
+            assert late.welcome.idle_timeout_ms == 300
+            said = late.frames_until_closed()[-1].error.text
+            assert "idle for 300 ms" in said, said
+        patient.ping()
+
+
+@test
+def that_nobody_needs_a_token_any_more_is_a_warning():
+    with tokens_file() as f, Daemon(config(more="[server]\ntokens_file = %s\n" % f.name)) as d:
+        log = d.reload(config())
+        assert "level=warn event=reload tokens_file=- why=" in log and "is an admin" in log, log
+        with Connection(d.port) as c:
+            c.ok(1, aoi.set_space(max_view=9))
+            eventually(lambda: "event=space id=1 changed_by=%d" % c.welcome.session in d.log(), "who has changed a space is said")
+            assert 'changed="max_view:0->9"' in d.log() or "changed=max_view:0->9" in d.log(), d.tail()
+
+
+@test
 def what_needs_a_restart_is_said_and_left_as_it_is():
     with Daemon(config(more="[space 9]\n")) as d, Connection(d.port) as c:
         log = d.reload(config(entities=5, more="cell_size = 48\n"))
