@@ -108,6 +108,28 @@ def a_page_still_fits_in_the_frames_that_only_a_restart_makes_larger():
             assert c.welcome.max_frame_bytes == 8192 and c.welcome.query_page == page < 8192 // 28
 
 
+def reloaded_within_a_batch():
+    """A batch of much that is refused, and then one space more, which is the last that may be: meanwhile a configuration with another one. What the reload logs."""
+    file = config(more="[limits]\nmax_spaces = 2\nmax_frame_bytes = 16MiB\n")
+    with Daemon(file) as d, Connection(d.port) as c:
+        seq = c.send(batch=pb.Batch(space=3, commands=[aoi.destroy_space()] * 300000 + [aoi.create_space()]))
+        time.sleep(0.02)
+        log = d.reload(file + "[space 2]\n")
+        ack = c.reply(seq).ack
+        assert ack.errors_total + ack.applied == 300001 and set(spaces(c)) == ({1, 3} if ack.applied else {1, 2}), ack
+        return log
+
+
+@test
+def spaces_that_a_batch_under_way_makes_count_at_a_reload():
+    for _ in range(5):
+        log = reloaded_within_a_batch()
+        if "result=done" not in log:  # else the signal came before the batch
+            assert "result=refused" in log and "1 new spaces beside the 2 that are there are more than max_spaces = 2" in log, log
+            return
+    raise AssertionError("never within the batch")
+
+
 @contextlib.contextmanager
 def tokens_file():
     """With the token of one writer, 32 times a. Yields the open file."""
