@@ -114,6 +114,14 @@ int listener_tcp(union stream *listener, uv_loop_t *loop, const struct config *c
     return 0;
 }
 
+bool listener_reached(const union stream *listener)
+{
+    struct sockaddr_storage address;
+    int len = sizeof address;
+    if (listener->handle.type != UV_TCP) return false;
+    return uv_tcp_getsockname(&listener->tcp, (struct sockaddr *)&address, &len) != 0 || !config_is_loopback(&address);
+}
+
 /* Whether a program accepts connections at this path. */
 static bool answers(const struct sockaddr_un *address)
 {

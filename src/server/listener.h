@@ -28,6 +28,9 @@ const char *listener_advice(int error);
 int listener_tcp(union stream *listener, uv_loop_t *loop, const struct config *config, int fd, uv_connection_cb on_connection, int *port, char *err);
 int listener_unix(union stream *listener, uv_loop_t *loop, const struct config *config, int fd, uv_connection_cb on_connection, char *err);
 
+/* Whether other machines can reach what listens there, be it what the configuration says or a socket that was passed on. false for a Unix socket, and where nothing listens. */
+bool listener_reached(const union stream *listener);
+
 /* Whether the process at the other end of an accepted Unix socket is one of those that may come in; if not, why, in text[size]. TCP: always. */
 bool listener_admits(const struct config *config, union stream *stream, char *text, size_t size);
 

@@ -73,6 +73,16 @@ static int check_spaces(const struct server *server, const struct config *fresh,
     return -1;
 }
 
+/* Without tokens only this machine may reach the daemon, also by a socket that was passed on, of which the configuration says nothing. */
+static int check_reach(const struct server *server, const struct config *whole, char *err)
+{
+    if (whole->tokens_file[0] != '\0' || !listener_reached(&server->listeners[0])) return 0;
+    snprintf(err, CONFIG_ERROR_MAX, "%s",
+             "tokens_file is not set, and the socket that was passed on to the daemon can be reached from other machines: without tokens anybody "
+             "could command it from there. Set tokens_file, or ListenStream=127.0.0.1:2643 and restart both units");
+    return -1;
+}
+
 static void set_rules(struct server *server, struct aoi_space *space, const struct aoi_settings *set)
 {
     const struct aoi_space_change change = {.has_flush_ms = true,
@@ -164,7 +174,9 @@ static int apply(struct server *server, struct config *fresh, char *err)
     finish_what_is_open(server);
     server_fit_open_files(fresh);
     config_take(&whole, fresh, changed, restart);
-    if (config_check(&whole, err) != 0 || check_spaces(server, fresh, err) != 0 || doors_load(&doors, fresh, err) != 0) return -1;
+    if (config_check(&whole, err) != 0 || check_reach(server, &whole, err) != 0 || check_spaces(server, fresh, err) != 0 ||
+        doors_load(&doors, fresh, err) != 0)
+        return -1;
     list_files(server, &whole, &doors, changed);
     bool opened = server->config->tokens_file[0] != '\0' && whole.tokens_file[0] == '\0';
     *server->config = whole;

@@ -291,6 +291,29 @@ def that_all_crosses_the_network_in_the_clear_is_said_by_the_address_that_is_lis
                     p.stderr.close()
 
 
+def line_with(p, words):
+    """The next line of the daemon's log that has them in it."""
+    for line in p.stderr:
+        if words in line.decode():
+            return line.decode()
+    raise AssertionError("the log ends without " + words)
+
+
+@test
+def tokens_are_not_given_up_at_a_reload_while_other_machines_reach_the_socket_that_was_passed_on():
+    for host, outcome in (("0.0.0.0", "tokens_file is not set, and the socket that was passed on"), ("127.0.0.1", "result=done changed=tokens_file")):
+        with tokens_file() as tokens, tempfile.NamedTemporaryFile("w", prefix="aoid-e2e-") as file, listening(socket.AF_INET, (host, 0)) as passed:
+            file.write("[server]\ntokens_file = %s\n" % tokens.name)
+            file.flush()
+            script = "exec 3<&%d; export LISTEN_PID=$$ LISTEN_FDS=1;" % passed.fileno()
+            with started(pass_fds=[passed.fileno()], prefix=script, args=["--config", file.name], stderr=subprocess.PIPE) as p:
+                line_with(p, "event=ready")
+                file.truncate(0)
+                p.send_signal(signal.SIGHUP)
+                assert outcome in line_with(p, "event=reload result=")
+                p.stderr.close()
+
+
 # ---------------------------------------------------------------------------------------------------------------- standard error
 
 @test
