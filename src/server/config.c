@@ -374,7 +374,8 @@ static const struct option options[] = {
     {"limits", "max_memory_bytes", parse_bytes, AT(max_memory_bytes), "0", 0, 1024 * 1024 * MIB,
      "Over so much memory in all, what would add to it is refused and enters wait; 0: no limit."},
     {"limits", "max_frame_bytes", parse_bytes, AT(max_frame_bytes), "1MiB", 8 * KIB, 64 * MIB, "The largest frame in either direction."},
-    {"limits", "max_spaces", parse_count, AT(max_spaces), "65536", 1, 1e7, "Spaces of the daemon; an empty one takes 4 KB, with an entity in it 16 KB or more."},
+    {"limits", "max_spaces", parse_count, AT(max_spaces), "65536", 1, 1e7,
+     "Spaces of the daemon; an empty one takes 4 KB, with an entity in it 16 KB or more."},
     {"limits", "max_entities", parse_count, AT(max_entities), "1000000", 1, 1e8, "Entities of a space."},
     {"limits", "max_players", parse_count, AT(max_players), "1000000", 1, AOI_PLAYERS_MAX, "Players of a space."},
     {"limits", "max_units", parse_count, AT(max_units), "1024", 1, 1e6, "Subscriptions of a player."},
@@ -561,17 +562,29 @@ static void enter_section(struct reading *r)
     }
 }
 
+enum config_line config_read_line(char *text, int size, FILE *file)
+{
+    memset(text, '\n', (size_t)size); /* so that the last zero byte is the one behind what was read */
+    if (fgets(text, size, file) == NULL) return CONFIG_LINE_NONE;
+    size_t len = strlen(text);
+    if (memrchr(text, '\0', (size_t)size) != text + len) return CONFIG_LINE_ZERO;
+    return text[len - 1] == '\n' || feof(file) ? CONFIG_LINE : CONFIG_LINE_LONG;
+}
+
 static char *read_line(char *str, int num, void *stream)
 {
     struct reading *r = stream;
-    if (r->failed || fgets(str, num, r->file) == NULL) return NULL;
+    enum config_line is = r->failed ? CONFIG_LINE_NONE : config_read_line(str, num, r->file);
+    if (is == CONFIG_LINE_NONE) return NULL;
     r->line++;
     size_t len = strlen(str);
     const char *fault = NULL;
     if (r->line == 1 && (strncmp(str, "\xff\xfe", 2) == 0 || strncmp(str, "\xfe\xff", 2) == 0))
         fault = "the file is in UTF-16; save it as UTF-8";
-    else if (len > LINE_MAX_BYTES || (len > 0 && str[len - 1] != '\n' && !feof(r->file)))
-        fault = "the line is too long, over 190 bytes, or has a zero byte in it";
+    else if (is == CONFIG_LINE_ZERO)
+        fault = "a zero byte: this is no text file, or it is damaged";
+    else if (is == CONFIG_LINE_LONG || len > LINE_MAX_BYTES)
+        fault = "the line is too long, over 190 bytes";
     if (fault != NULL) {
         reading_fail(r, fault);
         return NULL;

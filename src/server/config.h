@@ -66,6 +66,9 @@ void config_clear(struct config *config);
 /* Reads a file over what is there. 0, or -1 with the first fault in err[CONFIG_ERROR_MAX] as "FILE:LINE: what". */
 int config_load(struct config *config, const char *path, char *err);
 int config_read(struct config *config, FILE *file, const char *path, char *err);
+/* As fgets() into text[size], but tells whether what it read is a line: it fits, and there is no zero byte in it, nor at its beginning nor behind its end. */
+enum config_line { CONFIG_LINE_NONE /* there is no more */, CONFIG_LINE, CONFIG_LINE_LONG, CONFIG_LINE_ZERO };
+enum config_line config_read_line(char *text, int size, FILE *file);
 /* One "name=value"; the name may be preceded by its section and a dot ("limits.query_page", "space.7.flush_ms"). 0, or -1 with err. */
 int config_set(struct config *config, const char *assignment, char *err);
 struct aoi_limits config_limits(const struct config *config);                         /* for the core */

@@ -131,12 +131,14 @@ static int read_lines(struct tokens *tokens, FILE *file, const char *path, char 
 {
     char text[LINE_BYTES];
     int line = 0;
-    while (fgets(text, sizeof text, file) != NULL) {
+    enum config_line is;
+    while ((is = config_read_line(text, sizeof text, file)) != CONFIG_LINE_NONE) {
         const char *why = NULL;
         line++;
-        size_t len = strlen(text);
-        if (len > 0 && text[len - 1] != '\n' && !feof(file))
-            why = "the line is too long, or has a zero byte in it";
+        if (is == CONFIG_LINE_ZERO)
+            why = "a zero byte: this is no text file, or it is damaged";
+        else if (is == CONFIG_LINE_LONG)
+            why = "the line is too long";
         else if (text[0] != '#' && text[strspn(text, BLANKS)] != '\0')
             why = take_line(tokens, text);
         if (why != NULL) return fault(path, line, why, err);

@@ -21,9 +21,10 @@ static int read_text(struct config *config, const char *text)
     size_t len = strlen(text);
     assert_true(len < sizeof copy);
     memcpy(copy, text, len + 1);
+    if (len == 0) copy[len++] = '\n'; /* fmemopen() may refuse to read nothing */
     err[0] = '\0';
     config_init(config);
-    FILE *file = fmemopen(copy, len > 0 ? len : 1, "r");
+    FILE *file = fmemopen(copy, len, "r");
     assert_non_null(file);
     int status = config_read(config, file, "f", err);
     fclose(file);
@@ -315,6 +316,22 @@ static void a_space_is_set_by_its_id_whatever_its_section_is_called(void **state
     config_clear(&config);
 }
 
+static void zero_refused(const char *bytes, size_t len, const char *where)
+{
+    struct config config;
+    char *copy = mem_alloc(len);
+    memcpy(copy, bytes, len);
+    FILE *file = fmemopen(copy, len, "r");
+    config_init(&config);
+    assert_int_equal(config_read(&config, file, "f", err), -1);
+    if (strncmp(err, where, strlen(where)) != 0 || strstr(err, "a zero byte") == NULL) fail_msg("expected \"%s\" in \"%s\"", where, err);
+    fclose(file);
+    config_clear(&config);
+    free(copy);
+}
+
+#define ZERO_REFUSED(text, where) zero_refused(text, sizeof text - 1, where)
+
 static void long_lines_and_zero_bytes_do_not_slip_through(void **state)
 {
     (void)state;
@@ -323,14 +340,14 @@ static void long_lines_and_zero_bytes_do_not_slip_through(void **state)
     memcpy(text + 420, "7\n", 3);
     refused(text, "f:2: the line is too long");
 
-    char zero[] = "[limits]\nmax_units = 7\0 junk\nmax_players = 2\n";
-    struct config config;
-    config_init(&config);
-    FILE *file = fmemopen(zero, sizeof zero - 1, "r");
-    assert_int_equal(config_read(&config, file, "f", err), -1);
-    assert_non_null(strstr(err, "f:2: "));
-    fclose(file);
-    config_clear(&config);
+    ZERO_REFUSED("[limits]\nmax_units = 7\0 junk\nmax_players = 2\n", "f:2: ");
+    ZERO_REFUSED("[limits]\nmax_units = 7\n\0max_players = 2\n", "f:3: ");
+    ZERO_REFUSED("[limits]\nmax_units = 7\0junk", "f:2: "); /* the file ends within the line */
+    ZERO_REFUSED("[limits]\nmax_units = 7\0\n", "f:2: ");
+    ZERO_REFUSED("[limits]\nmax_units = 7\n\0", "f:3: ");
+    static const char zeros[4096]; /* as a failure of the power may leave a file */
+    zero_refused(zeros, 1, "f:1: ");
+    zero_refused(zeros, sizeof zeros, "f:1: ");
 }
 
 static void a_query_page_is_lowered_to_fit_a_frame(void **state)

@@ -15,19 +15,24 @@
 
 static char err[CONFIG_ERROR_MAX];
 
-/* Loads a file of this text and mode. */
-static int load(struct tokens *tokens, const char *text, mode_t mode)
+/* Loads a file of these bytes and mode. */
+static int load_bytes(struct tokens *tokens, const char *bytes, size_t len, mode_t mode)
 {
     char path[] = "/tmp/aoid-tokens-XXXXXX";
     int fd = mkstemp(path);
     assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    assert_int_equal(write(fd, bytes, len), len);
     assert_int_equal(fchmod(fd, mode), 0);
     close(fd);
     err[0] = '\0';
     int status = tokens_load(tokens, path, err);
     unlink(path);
     return status;
+}
+
+static int load(struct tokens *tokens, const char *text, mode_t mode)
+{
+    return load_bytes(tokens, text, strlen(text), mode);
 }
 
 static void refused(const char *text, const char *why)
@@ -74,6 +79,26 @@ static void a_faulty_file_is_refused_whole_with_its_line(void **state)
     snprintf(text, sizeof text, "a admin %0*d\n", TOKEN_SECRET_MAX + 1, 7);
     refused(text, "longer than 1024 bytes");
     refused("a admin 0123456789abcdef\n\n  \n\n#\nx\n", ":6: ");
+}
+
+static void a_zero_byte_is_refused_wherever_it_stands(void **state)
+{
+    (void)state;
+    struct tokens tokens;
+#define A "a admin 0123456789abcdef"
+#define B "b reader fedcba9876543210"
+    static const char zeros[4096], begins[] = A "\n\0" B "\n", within[] = A "\n" B "\0\n", behind[] = A "\n" B "\0junk";
+    const struct {
+        const char *bytes;
+        size_t len;
+        const char *line;
+    } files[] = {
+        {zeros, sizeof zeros, ":1: "}, {begins, sizeof begins - 1, ":2: "}, {within, sizeof within - 1, ":2: "}, {behind, sizeof behind - 1, ":2: "}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        assert_int_equal(load_bytes(&tokens, files[i].bytes, files[i].len, 0600), -1);
+        assert_non_null(strstr(err, files[i].line));
+        assert_non_null(strstr(err, "a zero byte"));
+    }
 }
 
 static void a_file_that_others_can_read_is_refused(void **state)
@@ -257,6 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_gives_names_roles_and_secrets),
         cmocka_unit_test(a_faulty_file_is_refused_whole_with_its_line),
+        cmocka_unit_test(a_zero_byte_is_refused_wherever_it_stands),
         cmocka_unit_test(a_file_that_others_can_read_is_refused),
         cmocka_unit_test(a_token_holds_while_its_name_secret_and_role_stand),
         cmocka_unit_test(what_has_become_of_a_token_is_told),
