@@ -62,6 +62,14 @@ static void start_signal(struct daemon *d, uv_signal_t *handle, uv_signal_cb cal
     uv_unref((uv_handle_t *)handle); /* the loop ends when the server has closed its handles */
 }
 
+/* One that came and was not heard yet is not heard any more. */
+static void stop_signals(struct daemon *d)
+{
+    uv_signal_stop(&d->term);
+    uv_signal_stop(&d->interrupt);
+    uv_signal_stop(&d->hangup);
+}
+
 static void start_watchdog(struct daemon *d)
 {
     uint64_t often_ms = notify_watchdog_ms() / 2;
@@ -113,6 +121,7 @@ static int run(struct daemon *d)
     start_watchdog(d);
     if (start(d, err) != 0) {
         status = not_started(err);
+        stop_signals(d); /* there is no world any more that could be drained or changed */
         server_finish(&d->server);
     }
     uv_run(&d->loop, UV_RUN_DEFAULT);

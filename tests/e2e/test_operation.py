@@ -155,6 +155,29 @@ def tokens_are_read_anew():
             assert any(frame.WhichOneof("kind") == "error" for frame in c.frames_until_closed())
 
 
+def catches(process, number):
+    """Whether the signal would be handled. A process that has ended counts as one that does."""
+    with open("/proc/%d/status" % process.pid) as f:
+        masks = [int(line.split()[1], 16) for line in f if line.startswith("SigCgt:")]
+    return not masks or masks[0] >> (number - 1) & 1 or process.poll() is not None
+
+
+@test
+def a_signal_during_a_start_that_fails_changes_nothing_about_how_it_ends():
+    with tempfile.NamedTemporaryFile("w", prefix="aoid-e2e-") as tokens:
+        tokens.writelines("t%d writer %032d\n" % (i, i) for i in range(4000))  # they take a while
+        tokens.write("and a line that is none\n")
+        tokens.flush()
+        os.chmod(tokens.name, 0o600)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with started(args=["--listen", "127.0.0.1:0", "--set", "tokens_file=" + tokens.name], stderr=subprocess.PIPE) as p:
+                eventually(lambda: catches(p, number), "signals are handled")
+                p.send_signal(number)
+                text = p.stderr.read().decode()
+                assert p.wait(60) == 1 and text.count("\n") == 1 and ":4001: must be NAME ROLE SECRET" in text, (p.returncode, text)
+                p.stderr.close()
+
+
 # ------------------------------------------------------------------------------------------------------------------ systemd
 
 @contextlib.contextmanager
