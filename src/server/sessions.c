@@ -91,8 +91,16 @@ struct standing *sessions_begin(struct sessions *sessions, struct session *sessi
     return standing;
 }
 
+/* The world hears that nobody is told anything any more. */
+static void go_away(struct sessions *sessions, const struct standing *standing)
+{
+    record_session(sessions->record, RECORDING_LEAVE, standing->owner);
+    aoi_owner_away(sessions->world, standing->owner, true);
+}
+
 void sessions_resume(struct sessions *sessions, struct standing *standing, struct session *session)
 {
+    if (standing->lease_end_ms == LEASE_FROZEN) go_away(sessions, standing); /* it was left out, but what the old connection was sent may be lost */
     sessions->away_n--;
     sessions->metrics->resumed++;
     attach(standing, session);
@@ -135,9 +143,7 @@ void sessions_leave(struct sessions *sessions, struct standing *standing, uint64
     detach(standing);
     standing->lease_end_ms = lease_end_ms;
     sessions->away_n++;
-    if (lease_end_ms == LEASE_FROZEN) return;
-    record_session(sessions->record, RECORDING_LEAVE, standing->owner);
-    aoi_owner_away(sessions->world, standing->owner, true);
+    if (lease_end_ms != LEASE_FROZEN) go_away(sessions, standing);
 }
 
 aoi_owner sessions_part(struct sessions *sessions, struct standing *standing)

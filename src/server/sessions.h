@@ -62,7 +62,8 @@ bool sessions_token_is(const struct standing *standing, const uint8_t *token, si
 bool sessions_may_resume(const struct standing *standing, const struct token *token);
 
 #define LEASE_FROZEN UINT64_MAX
-/* The connection lets go of the session, which waits for another one until lease_end_ms; LEASE_FROZEN: the daemon ends, and nothing changes for anybody. */
+/* The connection lets go of the session, which waits for another one until lease_end_ms; LEASE_FROZEN: the daemon ends, and nothing changes for anybody, unless it is
+ * resumed even so. */
 void sessions_leave(struct sessions *sessions, struct standing *standing, uint64_t lease_end_ms);
 /* Everything that it owns is removed, and it is no more. deliver_waiting() then tells others of players that they lost with its spaces. In two steps: it is no more, but for what it
  * owned; and that is removed, upon which the owner's number is free. */

@@ -226,17 +226,20 @@ class Connection:
         self.log, self.deltas, self.views, self.notices, self.observed = [], [], {}, [], {}
         self.max_frame_bytes = 1 << 20
         if hello:
-            ask = pb.Hello(protocol_version=1, client_name=name, token=token, lease_ms=lease_ms)
-            if resume:
-                ask.resume_session, ask.resume_token = resume.welcome.session, resume.welcome.resume_token
-            reply = self.call(hello=ask)
-            assert reply.WhichOneof("kind") == "welcome", reply
-            self.welcome = reply.welcome
-            self.max_frame_bytes = self.welcome.max_frame_bytes
-            if resume and self.welcome.resumed:
-                self.seq, self.views, self.observed = max(resume.seq, self.welcome.last_seq), resume.views, {}
-                for view in self.views.values():
-                    view.lapse()
+            self.say_hello(name, token, lease_ms, resume)
+
+    def say_hello(self, name="python", token="", lease_ms=0, resume=None):
+        ask = pb.Hello(protocol_version=1, client_name=name, token=token, lease_ms=lease_ms)
+        if resume:
+            ask.resume_session, ask.resume_token = resume.welcome.session, resume.welcome.resume_token
+        reply = self.call(hello=ask)
+        assert reply.WhichOneof("kind") == "welcome", reply
+        self.welcome = reply.welcome
+        self.max_frame_bytes = self.welcome.max_frame_bytes
+        if resume and self.welcome.resumed:
+            self.seq, self.views, self.observed = max(resume.seq, self.welcome.last_seq), resume.views, {}
+            for view in self.views.values():
+                view.lapse()
 
     def __enter__(self):
         return self

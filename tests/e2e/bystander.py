@@ -1,9 +1,10 @@
 """bystander.py: what the tests of misbehaving connections share: one that behaves, and must be served all the time."""
+import contextlib
 import time
 
 import aoiclient as aoi
 from aoiclient import Closed, Connection, pb
-from harness import eventually
+from harness import Daemon, eventually
 
 S = 5
 
@@ -42,6 +43,29 @@ def fill_up(mover, stalled):
             return
         mover.ok(S, aoi.move(*[(2 + i, i, step + 1) for i in range(n)]), aoi.flush())
     raise AssertionError("the reader does not stall")
+
+
+def resume_while_it_drains(options):
+    with Daemon(max_lease_ms=60000, **options) as d, Connection(d.port, lease_ms=60000) as c, Connection(d.port, hello=False) as late, Connection(d.port) as other:
+        c.ok(S, aoi.create_space(flush_ms=20), aoi.add(1, 0, 0, radius=10, report_observed=True), aoi.add(2, 1, 1), aoi.subscribe(1, 1))
+        other.ok(S, aoi.set_viewport(2, (-5, -5), (5, 5)), aoi.flush())
+        c.ping()
+        assert set(c.view(S, 1)) == {2} and c.observed == {(S, 1): True}
+        d.signal()
+        other.wait("draining")
+        late.say_hello(resume=c)
+        assert late.welcome.resumed
+        frames = late.frames_until_closed()
+        d.wait()
+        return late, frames
+
+
+def resumed_while_draining(**options):
+    """A session with a player and an entity that is observed; a connection that is there when the daemon begins to drain resumes it. Returns that one, and what it is sent."""
+    for _ in range(5):
+        with contextlib.suppress(Closed):  # the daemon waits for a tenth of a second only
+            return resume_while_it_drains(options)
+    raise AssertionError("each time it was too late")
 
 
 def nested(field, body):

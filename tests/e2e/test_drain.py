@@ -6,7 +6,7 @@ import time
 
 import aoiclient as aoi
 from aoiclient import Closed, Connection, pb
-from bystander import S, fill_up, kind
+from bystander import S, fill_up, kind, resumed_while_draining
 from harness import AOID, Daemon, main, test
 
 
@@ -79,6 +79,13 @@ def nobody_new_is_accepted_and_a_second_signal_ends_it_at_once():
             time.sleep(0.01)
         d.process.wait()
         d.process.returncode = 0  # how is not said; that it ends is
+
+
+@test
+def a_session_that_is_resumed_while_it_drains_is_told_all_anew():
+    late, frames = resumed_while_draining()
+    assert late.deltas and late.deltas[0].full and set(late.view(S, 1)) == {2}, frames
+    assert late.observed == {(S, 1): True}, frames
 
 
 @test

@@ -8,6 +8,7 @@ import urllib.request
 
 import aoiclient as aoi
 from aoiclient import Connection, pb
+from bystander import resumed_while_draining
 from harness import AOID, SANITIZED, Daemon, main, refused_start, seeded, test
 
 S = 5
@@ -96,6 +97,15 @@ def a_batch_that_takes_long_while_others_talk_is_replayed_as_well():
         first = replayed(path)
         assert first[0] == 0 and first[3] == "", first
         assert replayed(path, "--index", "crosslist") == first
+
+
+@test
+def a_session_that_was_resumed_while_the_daemon_drained_is_replayed_as_well():
+    with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
+        path = os.path.join(dir, "recording")
+        resumed_while_draining(record=path)
+        status, counts, _, err = replayed(path)
+        assert status == 0 and counts["sessions"] == 2 and err == "", (status, counts, err)
 
 
 @test
