@@ -408,6 +408,9 @@ struct aoi_stats {
     uint64_t memory_bytes; /* reckoned from the capacities of its arrays; O(cells) to find out */
 };
 void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats); /* adds to *stats */
+/* Places of entities that have left, and that every view has forgotten: so many may be added that take hardly any memory. A space from which everything has gone, players included,
+ * gives its memory back, with the next flush or with the last owner's end. */
+uint32_t aoi_space_vacant(const struct aoi_space *space);
 /* Entities in the fullest cell (of the settings' cell_size, whatever the index). Visits no more than about so many entities: of more, every so many-th, and then an
  * estimate. */
 uint64_t aoi_space_densest(const struct aoi_space *space, uint32_t visits);

@@ -5,6 +5,12 @@
 
 #include <stdlib.h>
 
+static void begin(struct aoi_space *space)
+{
+    space->ops->init(space);
+    space->scratch = aoi__scratch_new();
+}
+
 struct aoi_space *aoi__space_new(struct aoi_world *world, aoi_owner owner, uint64_t id, const struct aoi_settings *settings)
 {
     struct aoi_space *space = mem_zalloc(sizeof *space);
@@ -17,14 +23,14 @@ struct aoi_space *aoi__space_new(struct aoi_world *world, aoi_owner owner, uint6
     space->dims = settings->dimensions;
     space->serial = 1;
     space->ops = settings->index == AOI_INDEX_CROSSLIST ? &aoi__crosslist_ops : &aoi__grid_ops;
-    space->ops->init(space);
-    space->scratch = aoi__scratch_new();
     space->kernels = aoi__kernels_nth(0);
+    begin(space);
     aoi__present(world, owner, id);
     return space;
 }
 
-void aoi__space_free(struct aoi_space *space)
+/* All that it holds but who is in it. */
+static void clear(struct aoi_space *space)
 {
     space->ops->clear(space);
     aoi__large_free(space);
@@ -72,10 +78,43 @@ void aoi__space_free(struct aoi_space *space)
     aoi__ids_clear(&space->player_ids);
     array_clear(&space->dirty);
     array_clear(&space->marked);
-    array_clear(&space->owned);
     idmap_clear(&space->away_told);
+}
+
+void aoi__space_free(struct aoi_space *space)
+{
+    clear(space);
+    array_clear(&space->owned);
     idmap_clear(&space->owned_map);
     free(space);
+}
+
+#define FEW_SLOTS 256 /* are kept: what empties and fills again needs no time for it */
+
+void aoi__space_give_back(struct aoi_space *space)
+{
+    if (space->slot_n <= FEW_SLOTS || space->free_slots.n < space->slot_n || space->player_n > 0) return;
+    if (space->flush_phase != AOI__FLUSH_NONE) return; /* the flush will, when it ends */
+    clear(space);
+    *space = (struct aoi_space){.world = space->world,
+                                .id = space->id,
+                                .owner = space->owner,
+                                .configured = space->configured,
+                                .set = space->set,
+                                .tiering = space->tiering,
+                                .dims = space->dims,
+                                .user = space->user,
+                                .ops = space->ops,
+                                .kernels = space->kernels,
+                                .changed = space->changed,
+                                .owned = space->owned,
+                                .owned_map = space->owned_map,
+                                .flush = space->flush,
+                                .serial = space->serial,
+                                .state_serial = space->state_serial,
+                                .large_serial = space->large_serial,
+                                .stats = space->stats};
+    begin(space);
 }
 
 uint64_t aoi_space_id(const struct aoi_space *space)
@@ -195,6 +234,12 @@ void aoi__space_owner_end(struct aoi_space *space, aoi_owner owner, bool tell)
     idmap_remove(&space->owned_map, (uint64_t)owner + 1);
     array_swap_remove(&space->owned, i);
     if (i < space->owned.n) idmap_put(&space->owned_map, (uint64_t)space->owned.at[i].owner + 1, i);
+    aoi__space_give_back(space);
+}
+
+uint32_t aoi_space_vacant(const struct aoi_space *space)
+{
+    return space->free_slots.n;
 }
 
 /* Of a piece of so many bytes that is asked for in the pool: those that are not counted with that. */

@@ -448,6 +448,8 @@ void aoi__space_owner_away(struct aoi_space *space, aoi_owner owner, bool away);
 /* Removes what the owner has here. */
 uint32_t aoi__space_owner_shed(struct aoi_space *space, aoi_owner owner, uint32_t most); /* how many it removed */
 void aoi__space_owner_end(struct aoi_space *space, aoi_owner owner, bool tell);
+/* Everything has gone, if it has, and will not be read any more: gives back what was needed for it, however much that was. */
+void aoi__space_give_back(struct aoi_space *space);
 
 /* settings.c */
 bool aoi__settings_same(const struct aoi_settings *a, const struct aoi_settings *b);

@@ -436,6 +436,7 @@ void aoi_flush_end(struct aoi_space *space, struct aoi_flush_info *info)
     if (aoi__observe_tell(space)) info->pending = true;
     space->changed = info->pending;
     space->flush_phase = AOI__FLUSH_NONE;
+    aoi__space_give_back(space);
 }
 
 void aoi_flush(struct aoi_space *space, struct aoi_flush_info *info)

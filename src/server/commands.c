@@ -360,11 +360,18 @@ static uint64_t player_keeps(const struct batch *batch, uint64_t player)
     return batch->space != NULL && aoi_player_owner(batch->space, player) == 0 ? PLAYER_BYTES : 0;
 }
 
+/* An entity takes the place of one that has left, if there is such a place. */
+static uint64_t entity_keeps(const struct batch *batch, uint64_t bytes)
+{
+    return batch->space != NULL && aoi_space_vacant(batch->space) > 0 ? 0 : bytes;
+}
+
 static uint64_t keeps(const struct batch *batch, const struct codec_command *command)
 {
     uint64_t bytes = commands[command->kind].keeps;
     switch (command->kind) {
-    case CODEC_ADD_ENTITY: return command->u.add_entity.mode == AOI_ADD_ADOPT ? 0 : bytes + command->u.add_entity.entity.payload_len;
+    case CODEC_ADD_ENTITY:
+        return command->u.add_entity.mode == AOI_ADD_ADOPT ? 0 : entity_keeps(batch, bytes) + command->u.add_entity.entity.payload_len;
     case CODEC_SET_PAYLOAD: return command->u.set_payload.payload_len > 0 ? bytes + command->u.set_payload.payload_len : 0;
     case CODEC_OPEN_PLAYER: return command->u.open_player.settings.take_over ? 0 : bytes + player_keeps(batch, command->u.open_player.player);
     case CODEC_SUBSCRIBE: return bytes + player_keeps(batch, command->u.subscribe.player);

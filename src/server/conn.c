@@ -575,12 +575,12 @@ static void watch_slow(struct conn *conn)
     conn->served = session->served;
     conn->skipped = session->skipped;
     if (skipped <= served) return;
+    const char *why = conn->server->memory_full ? "max_memory_bytes is reached, and more than 64 KiB were unsent" : "it reads too slowly";
     log_warn("slow",
-             "peer=%s session=%llu client=%s token=%s skipped=%llu%% last_s=%u unsent_bytes=%llu why=\"it reads too slowly: its players get fewer, "
-             "larger deltas\"",
+             "peer=%s session=%llu client=%s token=%s skipped=%llu%% last_s=%u unsent_bytes=%llu why=\"%s: its players get fewer, larger deltas\"",
              session->peer, (unsigned long long)session->id, log_quote(session->client, client, sizeof client), session->token.name,
              (unsigned long long)(100 * skipped / (served + skipped)), SLOW_TICKS * SERVER_TICK_MS / 1000,
-             (unsigned long long)outbox_bytes(&session->out));
+             (unsigned long long)outbox_bytes(&session->out), why);
 }
 
 void conn_tick(struct conn *conn)

@@ -247,6 +247,71 @@ static void an_owner_with_many_spaces_leaves_one_after_the_other(void **state)
     aoi_world_free(world);
 }
 
+static uint64_t memory(struct rig *r)
+{
+    struct aoi_stats stats = {0};
+    aoi_space_stats(rig_core(r), &stats);
+    return stats.memory_bytes;
+}
+
+/* 2,000 entities of owner 2, two of which can be seen from far away, and ten players of owner 1, one that shows and one that looks by a box. */
+static void settle_in(struct rig *r)
+{
+    for (uint64_t id = 1; id <= 2000; id++)
+        assert_int_equal(rig_add_by(r, 2, AOI_ADD_NEW, id, (float)(id % 50) * 8, (float)(id / 50) * 8, 40, id % 7 == 0 ? "tree" : NULL), AOI_OK);
+    for (uint64_t id = 5; id <= 6; id++) assert_int_equal(model_entity_set_appeal(&r->m, r->s, 2, id, 100), AOI_OK);
+    for (uint64_t player = 1; player <= 9; player++) rig_subscribe(r, player, player * 200);
+    rig_viewport(r, 10, 100, 100, 200, 200);
+    rig_override(r, 1, 1999, AOI_OVERRIDE_SHOW);
+    rig_flush(r);
+    assert_true(rig_told(r, 1)->enters > 50 && rig_told(r, 10)->enters > 50);
+}
+
+CASE(a_space_from_which_everything_has_gone_gives_its_memory_back_and_goes_on)
+{
+    enum { BY_COMMANDS, BY_THE_END_OF_THE_OWNER, WHILE_THEY_ARE_WATCHED, WAYS };
+    rig_flush(r);
+    for (int way = 0; way < 2 * WAYS; way++) {
+        settle_in(r);
+        uint64_t full = memory(r);
+        rig_cast_at(r, 0, 0, 500, 500, "the end");
+        for (uint64_t player = 1; player <= 10 && way % WAYS != WHILE_THEY_ARE_WATCHED; player++)
+            assert_int_equal(model_player_close(&r->m, r->s, 1, player), AOI_OK);
+        for (uint64_t id = 1; id <= 2000 && way % WAYS != BY_THE_END_OF_THE_OWNER; id++)
+            assert_int_equal(model_entity_remove(&r->m, r->s, 2, id), AOI_OK);
+        if (way % WAYS == BY_THE_END_OF_THE_OWNER)
+            model_owner_end(&r->m, 2, true);
+        else
+            rig_flush(r);
+        if (way % WAYS == WHILE_THEY_ARE_WATCHED) {
+            assert_int_equal(aoi_space_vacant(rig_core(r)), 2000);
+            assert_true(memory(r) > full / 4);
+            for (uint64_t player = 1; player <= 10; player++) assert_int_equal(model_player_close(&r->m, r->s, 1, player), AOI_OK);
+            rig_flush(r);
+        }
+        assert_int_equal(aoi_space_vacant(rig_core(r)), 0);
+        assert_true(memory(r) < full / 20);
+        rig_flush(r);
+    }
+}
+
+CASE(who_comes_takes_the_place_of_who_has_left)
+{
+    rig_add(r, U, 0, 0, 10);
+    rig_subscribe(r, P, U);
+    for (uint64_t id = 1; id <= 300; id++) rig_add(r, id, (float)id, 0, 0);
+    rig_flush(r);
+    uint64_t full = memory(r);
+    for (uint64_t id = 1; id <= 300; id++) rig_remove(r, id);
+    assert_int_equal(aoi_space_vacant(rig_core(r)), 290); /* P still holds ten */
+    rig_flush(r);
+    assert_int_equal(aoi_space_vacant(rig_core(r)), 300);
+    for (uint64_t id = 301; id <= 600; id++) rig_add(r, id, (float)(id - 300), 0, 0);
+    assert_int_equal(aoi_space_vacant(rig_core(r)), 0);
+    rig_flush(r);
+    assert_true(memory(r) < full + full / 3); /* some lists of what has changed are longer */
+}
+
 CASE(a_world_without_a_sink_drops_its_deltas_and_goes_on)
 {
     struct aoi_limits limits = rig_limits();
@@ -495,6 +560,8 @@ int main(void)
         cmocka_unit_test(an_owner_that_ends_unheard_is_told_nothing_but_its_guests_are),
         cmocka_unit_test(what_another_made_under_an_old_number_is_not_an_owners_space),
         cmocka_unit_test(an_owner_with_many_spaces_leaves_one_after_the_other),
+        cmocka_unit_test(a_space_from_which_everything_has_gone_gives_its_memory_back_and_goes_on),
+        cmocka_unit_test(who_comes_takes_the_place_of_who_has_left),
         cmocka_unit_test(a_world_without_a_sink_drops_its_deltas_and_goes_on),
         cmocka_unit_test(over_each_limit_is_an_error_and_what_was_there_stays),
         cmocka_unit_test(an_unknown_add_mode_is_refused),

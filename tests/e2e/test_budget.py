@@ -38,6 +38,27 @@ def adds_stop_near_the_limit_and_go_on_when_there_is_room_again():
 
 
 @test
+def a_full_daemon_takes_whoever_comes_in_the_place_of_another_and_is_empty_when_all_have_gone():
+    with Daemon(max_memory_bytes="16MiB", **{"space.1.flush_ms": 0}) as d, Connection(d.port) as c:
+        n, taken = 0, 5000
+        while taken == 5000:
+            taken = c.batch(S, *[aoi.add(n + i, i, i) for i in range(1, 5001)]).applied
+            n += taken
+        assert 20000 < n < 200000, n
+        ids = list(range(1, n + 1))
+        for k in range(5):
+            old, ids = ids[:1000], ids[1000:] + [10**7 + 1000 * k + i for i in range(1000)]
+            c.ok(S, aoi.remove(*old))
+            c.ok(S, *[aoi.add(id, id % 1000, id % 777) for id in ids[-1000:]])
+        assert c.query(S, stats=pb.StatsQuery()).entities == n
+        for i in range(0, n, 10000):
+            c.ok(S, aoi.remove(*ids[i:i + 10000]))
+        c.ok(S, aoi.flush())
+        assert c.query(S, stats=pb.StatsQuery()).memory_bytes < 1 << 20, "an empty space of the configuration holds nothing"
+        c.ok(S, *[aoi.add(i, i, i) for i in range(1, 5001)])
+
+
+@test
 def what_takes_more_than_it_is_reckoned_at_is_noticed_before_it_is_much_more():
     """Entities one to a cell, and spaces: thousands between two looks at a clock."""
     limit = 64 << 20
