@@ -483,13 +483,30 @@ static void log_close(const struct conn *conn)
               session->token.name, why);
 }
 
-/* Nothing more will be sent. What has come whole is applied, and where writing failed, what the peer sent before it went is still read. */
+static bool readable(const struct conn *conn)
+{
+    struct pollfd at = {.events = POLLIN};
+    return uv_fileno(&conn->stream.handle, &at.fd) == 0 && poll(&at, 1, 0) == 1 && (at.revents & POLLIN) != 0;
+}
+
+/* Whether there may be more to read of a broken connection: where writing failed, what the peer sent before it went. That is waited for, unless another connection
+ * waits to go on with the session: then only what the kernel has already is read. */
+static bool has_last_words(struct conn *conn)
+{
+    if (conn->session.reason != CLOSE_IO || conn->peer_closed) return false;
+    if (!conn->session.awaited) return true;
+    conn->unread = readable(conn);
+    if (conn->unread) set_input(conn, INPUT_WAITING);
+    return conn->unread;
+}
+
+/* Nothing more will be sent. What has come whole is applied. */
 static void settle_broken(struct conn *conn)
 {
     if (conn->closing_ms == 0) conn->closing_ms = uv_now(conn->server->loop);
     outbox_abandon(&conn->session.out);
     if (conn->input == INPUT_PAUSED) set_input(conn, INPUT_WAITING);
-    if (conn->input == INPUT_WAITING || conn->input == INPUT_HELD || (conn->session.reason == CLOSE_IO && !conn->peer_closed)) return;
+    if (conn->input == INPUT_WAITING || conn->input == INPUT_HELD || has_last_words(conn)) return;
     session_finish(&conn->server->sessions, &conn->session);
 }
 

@@ -97,6 +97,10 @@ void session_close(struct sessions *sessions, struct session *session, enum clos
         session_finish(sessions, session);
         return;
     }
+    if (session->state == SESSION_BROKEN && reason == CLOSE_RESUMED && !session->awaited) {
+        session->awaited = true;
+        session_touch(sessions, session);
+    }
     if (session->state >= SESSION_BROKEN) return;
     session->state = session->state == SESSION_READY && session_breaks(reason) ? SESSION_BROKEN : SESSION_CLOSING;
     session->reason = reason;

@@ -44,6 +44,7 @@ struct session {
     uint32_t idle_timeout_ms;            /* that its Welcome told: a client pings accordingly, whatever the configuration says since */
     char peer[64];                       /* address, for the log */
     bool touched;                        /* in sessions->touched */
+    bool awaited;                        /* another connection waits to go on with its session: BROKEN, and what is still to come is not waited for */
 };
 
 const char *session_reason_name(enum close_reason reason); /* "idle_timeout" */

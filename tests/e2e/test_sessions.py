@@ -1,5 +1,7 @@
 """test_sessions.py: leases and resuming: what outlives a connection, what is applied once, and what others see meanwhile."""
+import os
 import socket
+import tempfile
 import threading
 import time
 
@@ -318,6 +320,25 @@ def the_last_deltas_of_players_wait_for_who_is_away():
         c = Connection(d.port, resume=a)
         c.ping()
         assert len(c.take_deltas()) == 300 and not c.views
+
+
+@test
+def who_resumes_does_not_wait_for_a_connection_that_is_broken_and_does_not_end():
+    with tempfile.TemporaryDirectory(prefix="aoid-e2e-") as dir:
+        path = os.path.join(dir, "socket")
+        with daemon(unix_socket=path) as d, Connection(path) as a:
+            a.ok(S, aoi.create_space(**MANUAL))
+            a.sock.shutdown(socket.SHUT_RD)
+            a.send(ping=pb.Ping())  # the daemon cannot write the reply, and waits for the end of what is read
+            time.sleep(0.05)
+            for k in range(4):  # more than is read in one turn
+                a.send(batch=pb.Batch(space=S, commands=[aoi.add(1 + 5000 * k + i, i, k) for i in range(5000)]))
+            before = d.cpu_seconds()
+            with Connection(path, resume=a) as b:
+                assert b.welcome.resumed and b.welcome.last_seq == a.seq, "what had come whole is applied"
+                assert d.cpu_seconds() - before < 1, "it spins"
+                assert entities(b) == 20000
+            assert "reason=io_error" in d.log()
 
 
 @test
