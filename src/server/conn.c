@@ -286,6 +286,7 @@ static void take_sealed(struct conn *conn, const char *data, size_t len, bool mo
     struct server *server = conn->server;
     char why[160];
     ssize_t n;
+    uint64_t began_ns = uv_hrtime(), busy_ns = conn->busy_ns;
     tls_feed(conn->tls, data, len);
     while ((n = tls_read(conn->tls, server->plain, SERVER_PLAIN_BYTES)) > 0) {
         if (conn->input == INPUT_READING && conn->session.state != SESSION_CLOSING)
@@ -293,6 +294,7 @@ static void take_sealed(struct conn *conn, const char *data, size_t len, bool mo
         else if (conn->session.state != SESSION_CLOSING)
             buf_append(&conn->in, server->plain, (size_t)n); /* it has to wait for its turn */
     }
+    conn->busy_ns = busy_ns + (uv_hrtime() - began_ns); /* its frames, which have been counted, and what TLS took beside them */
     if (n == TLS_FAILED && conn->session.state != SESSION_CLOSING)
         log_info("tls", "peer=%s error=%s", conn->session.peer, log_quote(tls_why(conn->tls), why, sizeof why));
     conn->said_last = n == TLS_END;

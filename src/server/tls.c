@@ -16,6 +16,8 @@
 
 /* Sealed at once: bounds what a connection holds twice, and the BIO, which does not shrink. */
 #define SEAL_BYTES ((size_t)64 * 1024)
+/* What may wait of answers that OpenSSL gives by itself, to key updates and such: they stand in no outbox, so that no other limit sees them. */
+#define ANSWERS_BYTES ((size_t)64 * 1024)
 #define RECORD_HANDSHAKE 0x16
 #define RECORD_MAJOR 0x03
 
@@ -187,15 +189,26 @@ void tls_feed(struct tls *tls, const void *data, size_t len)
     SSL_set0_rbio(tls->ssl, from_peer);
 }
 
+static ssize_t fail(struct tls *tls, const char *why)
+{
+    tls->failed = true;
+    snprintf(tls->why, sizeof tls->why, "%s", why);
+    ERR_clear_error();
+    return TLS_FAILED;
+}
+
 static ssize_t ended(struct tls *tls)
 {
     int why = SSL_get_error(tls->ssl, 0);
     if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return 0;
     if (why == SSL_ERROR_ZERO_RETURN) return TLS_END;
-    tls->failed = true;
-    snprintf(tls->why, sizeof tls->why, "%s", reason());
-    ERR_clear_error();
-    return TLS_FAILED;
+    return fail(tls, reason());
+}
+
+/* The handshake's own may be as long as the chain of certificates is; it comes once. */
+static bool is_flooded(const struct tls *tls)
+{
+    return SSL_is_init_finished(tls->ssl) && BIO_ctrl_pending(tls->to_peer) > ANSWERS_BYTES;
 }
 
 ssize_t tls_read(struct tls *tls, void *out, size_t size)
@@ -203,8 +216,9 @@ ssize_t tls_read(struct tls *tls, void *out, size_t size)
     size_t done = 0, n;
     if (tls->failed) return TLS_FAILED;
     ERR_clear_error();
-    while (done < size && SSL_read_ex(tls->ssl, (char *)out + done, size - done, &n) == 1) done += n;
-    return done > 0 ? (ssize_t)done : ended(tls);
+    while (done < size && !is_flooded(tls) && SSL_read_ex(tls->ssl, (char *)out + done, size - done, &n) == 1) done += n;
+    if (done > 0) return (ssize_t)done;
+    return is_flooded(tls) ? fail(tls, "it has TLS answer again and again (key updates, renegotiation), and reads no answers") : ended(tls);
 }
 
 const char *tls_why(const struct tls *tls)

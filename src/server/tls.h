@@ -30,8 +30,8 @@ bool tls_looks_like(const void *data, size_t len);
 enum { TLS_END = -1, TLS_FAILED = -2 };
 /* Bytes from the stream: they must stay where they are until tls_read() has returned 0 or less. */
 void tls_feed(struct tls *tls, const void *data, size_t len);
-/* The plain bytes in them. 0: no more; TLS_END: the peer has said that no more will come; TLS_FAILED: the connection is of no more use (tls_why()). Afterwards there
- * may be something to seal, whatever it returned. */
+/* The plain bytes in them. 0: no more; TLS_END: the peer has said that no more will come; TLS_FAILED: the connection is of no more use (tls_why()), also
+ * because of a peer that asks for more of TLS's own answers than it reads, of which only so many are kept. Afterwards there may be something to seal, whatever it returned. */
 ssize_t tls_read(struct tls *tls, void *out, size_t size);
 const char *tls_why(const struct tls *tls);
 
