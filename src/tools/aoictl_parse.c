@@ -44,7 +44,7 @@ bool aoictl_parse_double(const struct aoictl *ctl, const char *what, const char 
 {
     char *end;
     *out = strtod(word, &end);
-    if (end != word && *end == '\0') return true;
+    if (end != word && *end == '\0' && isfinite(*out)) return true; /* a wait of nan would never end */
     aoictl_bad_usage(ctl, "%s \"%s\" is no number", what, word);
     return false;
 }

@@ -180,6 +180,16 @@ static void every_complaint_says_what_to_do(void **state)
     assert_int_equal(run("", "aoictl", ""), 2);
 }
 
+static void a_number_is_a_finite_one(void **state)
+{
+    (void)state;
+    static const char *const arguments[] = {"sleep nan", "sleep inf", "watch 1 --box 0,0,1,1 --for nan"};
+    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
+        assert_int_equal(aoictl("", arguments[i]), 2);
+        expect_output("is no number\n");
+    }
+}
+
 /* One sentence each, of what is wrong and of nothing else. */
 static void a_wrong_option_in_front_of_the_verb_is_told_in_one_line(void **state)
 {
@@ -403,6 +413,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(watch_prints_one_line_an_item, setup, teardown),
         cmocka_unit_test(watch_keeps_its_connection_though_nothing_comes),
         cmocka_unit_test_setup_teardown(every_complaint_says_what_to_do, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_number_is_a_finite_one, setup, teardown),
         cmocka_unit_test(a_wrong_option_in_front_of_the_verb_is_told_in_one_line),
         cmocka_unit_test(a_limit_is_looked_for_in_the_configuration_only_where_it_stands_there),
         cmocka_unit_test_setup_teardown(replay_drives_a_trace_that_is_packed_or_not, setup, teardown),
