@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "wire/frame.h"
@@ -639,8 +640,17 @@ int config_read(struct config *config, FILE *file, const char *path, char *err)
     return r.failed ? -1 : 0;
 }
 
+const char *config_unfit(const struct config *config, const char *path)
+{
+    struct stat st;
+    if (!config->files_only || stat(path, &st) != 0 || S_ISREG(st.st_mode)) return NULL; /* what is not there, whoever opens it says so */
+    return "is not a regular file: a pipe or a device is read at the start only, for a daemon that runs would have to wait for it";
+}
+
 int config_load(struct config *config, const char *path, char *err)
 {
+    const char *why = config_unfit(config, path);
+    if (why != NULL) return fail(err, "%.300s: %s", path, why);
     FILE *file = fopen(path, "re");
     if (file == NULL) return fail(err, "%.300s: %s", path, strerror(errno));
     int status = config_read(config, file, path, err);

@@ -56,16 +56,19 @@ struct config {
     float max_radius;
 
     ARRAY(struct config_space) spaces;
-    uint64_t given; /* as in struct config_space */
+    uint64_t given;  /* as in struct config_space */
+    bool files_only; /* set by who reads it while the daemon runs: see config_unfit() */
 };
 
 /* A config of which something was refused is good for config_clear() alone. */
 void config_init(struct config *config); /* the defaults */
 void config_clear(struct config *config);
 
-/* Reads a file over what is there. 0, or -1 with the first fault in err[CONFIG_ERROR_MAX] as "FILE:LINE: what". */
+/* Reads a file, which must be fit, over what is there. 0, or -1 with the first fault in err[CONFIG_ERROR_MAX] as "FILE:LINE: what". */
 int config_load(struct config *config, const char *path, char *err);
 int config_read(struct config *config, FILE *file, const char *path, char *err);
+/* NULL, or why a file is not to be read: with files_only none is that is no regular file, for the daemon would stand still until somebody has written into a pipe. */
+const char *config_unfit(const struct config *config, const char *path);
 /* As fgets() into text[size], but tells whether what it read is a line: it fits, and there is no zero byte in it, nor at its beginning nor behind its end. */
 enum config_line { CONFIG_LINE_NONE /* there is no more */, CONFIG_LINE, CONFIG_LINE_LONG, CONFIG_LINE_ZERO };
 enum config_line config_read_line(char *text, int size, FILE *file);

@@ -196,6 +196,7 @@ void reload(struct server *server, int argc, char **argv)
     struct args args;
     char err[CONFIG_ERROR_MAX], quoted[CONFIG_ERROR_MAX * 2];
     config_init(&fresh);
+    fresh.files_only = true;
     snprintf(err, sizeof err, "the daemon is about to exit");
     bool done = !server->draining && args_parse(argc, argv, &args, &fresh, err) == 0 && apply(server, &fresh, err) == 0;
     config_clear(&fresh);

@@ -88,9 +88,22 @@ static int load_client_ca(SSL_CTX *context, const char *path, char *err)
     return 0;
 }
 
+static int check_fit(const struct config *config, char *err)
+{
+    const struct {
+        const char *option, *path;
+    } files[] = {{"tls_key", config->tls_key}, {"tls_cert", config->tls_cert}, {"tls_client_ca", config->tls_client_ca}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const char *why = config_unfit(config, files[i].path);
+        if (why != NULL) return fault(files[i].option, files[i].path, why, err);
+    }
+    return 0;
+}
+
 static int load(SSL_CTX *context, const struct config *config, char *err)
 {
     ERR_clear_error();
+    if (check_fit(config, err) != 0) return -1;
     if (load_key(context, config->tls_key, err) != 0) return -1; /* first, so that the check below says whether they fit */
     if (SSL_CTX_use_certificate_chain_file(context, config->tls_cert) != 1) return unreadable("tls_cert", config->tls_cert, "a certificate", err);
     if (SSL_CTX_check_private_key(context) != 1) return fault("tls_key", config->tls_key, "is not the key of the certificate in tls_cert", err);

@@ -12,7 +12,7 @@
 struct tls_files; /* certificate, key and CA as they were read: what a new connection begins with */
 struct tls;       /* one connection's; goes on with the files that it began with */
 
-/* Reads tls_cert, tls_key and tls_client_ca. NULL with a sentence in err[CONFIG_ERROR_MAX]. */
+/* Reads tls_cert, tls_key and tls_client_ca, which must be fit (config_unfit()). NULL with a sentence in err[CONFIG_ERROR_MAX]. */
 struct tls_files *tls_load(const struct config *config, char *err);
 /* Of the files of a configuration, which one is the same in both: byte for byte. NULL: there are none. */
 enum tls_file { TLS_CERT, TLS_KEY, TLS_CLIENT_CA, TLS_FILES };

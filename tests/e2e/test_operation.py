@@ -92,6 +92,16 @@ def an_invalid_configuration_is_refused_whole_with_one_line_that_says_why():
 
 
 @test
+def a_pipe_in_the_place_of_the_configuration_holds_up_nobody():
+    with Daemon(config()) as d, Connection(d.port) as c:
+        os.remove(d.config_file)
+        os.mkfifo(d.config_file)
+        log = d.reload()
+        assert "result=refused" in log and "is not a regular file" in log, log
+        c.ping()
+
+
+@test
 def options_that_only_hold_together_are_checked_with_those_that_stay():
     with Daemon(config(more="[limits]\nmax_payload = 100KiB\n")) as d:
         log = d.reload(config(more="[limits]\nout_soft_bytes = 64KiB\n"))  # fits with the default of max_payload, which only a restart brings

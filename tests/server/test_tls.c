@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include <openssl/pem.h>
@@ -52,16 +53,17 @@ static void certify(struct rig *rig)
     EVP_PKEY_free(key);
 }
 
-static void load(struct rig *rig)
+static struct tls_files *load(const struct rig *rig, bool files_only, const char *ca, char *err)
 {
     struct config config;
-    char err[CONFIG_ERROR_MAX] = "";
     config_init(&config);
+    config.files_only = files_only;
     snprintf(config.tls_cert, sizeof config.tls_cert, "%s", rig->cert);
     snprintf(config.tls_key, sizeof config.tls_key, "%s", rig->key);
-    rig->files = tls_load(&config, err);
-    if (rig->files == NULL) fail_msg("%s", err);
+    snprintf(config.tls_client_ca, sizeof config.tls_client_ca, "%s", ca);
+    struct tls_files *files = tls_load(&config, err);
     config_clear(&config);
+    return files;
 }
 
 /* What the client has written goes in. The plain bytes in it, as tls_read() returns them until it returns 0 or less, which *end is. */
@@ -92,7 +94,9 @@ static int setup(void **state)
     struct rig *rig = mem_zalloc(sizeof *rig);
     ssize_t end;
     certify(rig);
-    load(rig);
+    char err[CONFIG_ERROR_MAX] = "";
+    rig->files = load(rig, true, "", err);
+    if (rig->files == NULL) fail_msg("%s", err);
     rig->tls = tls_new(rig->files);
     rig->context = SSL_CTX_new(TLS_client_method());
     rig->client = SSL_new(rig->context);
@@ -131,6 +135,18 @@ static void update(struct rig *rig)
 {
     assert_int_equal(SSL_key_update(rig->client, SSL_KEY_UPDATE_REQUESTED), 1);
     assert_int_equal(SSL_write(rig->client, "x", 1), 1);
+}
+
+static void only_at_the_start_is_it_read_what_is_not_a_regular_file(void **state)
+{
+    struct rig *rig = *state;
+    char err[CONFIG_ERROR_MAX] = "";
+    assert_null(load(rig, false, "/dev/null", err));
+    assert_non_null(strstr(err, "cannot be read as certificates"));
+    assert_null(load(rig, true, "/dev/null", err));
+    assert_non_null(strstr(err, "tls_client_ca = /dev/null: is not a regular file"));
+    assert_null(load(rig, true, "/no/such/file", err));
+    assert_non_null(strstr(err, "No such file"));
 }
 
 static void new_keys_are_given_as_often_as_they_are_asked_for_and_read(void **state)
@@ -173,6 +189,7 @@ static void of_many_at_once_those_before_the_last_straw_are_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(only_at_the_start_is_it_read_what_is_not_a_regular_file, setup, teardown),
         cmocka_unit_test_setup_teardown(new_keys_are_given_as_often_as_they_are_asked_for_and_read, setup, teardown),
         cmocka_unit_test_setup_teardown(answers_that_are_not_read_pile_up_so_far_and_no_further, setup, teardown),
         cmocka_unit_test_setup_teardown(of_many_at_once_those_before_the_last_straw_are_read, setup, teardown),
