@@ -122,14 +122,20 @@ static int parse_bytes32(const struct option *option, const char *text, void *fi
     return 0;
 }
 
+/* Digits alone, up to the end: strtoull() takes blanks and a sign in front of them, too, and makes 2^64 - 5 of -5. */
+static bool take_digits(const char *text, uint64_t most, uint64_t *out)
+{
+    if (text[0] == '\0' || text[strspn(text, "0123456789")] != '\0') return false;
+    errno = 0;
+    *out = strtoull(text, NULL, 10);
+    return errno != ERANGE && *out <= most;
+}
+
 static int parse_id(const struct option *option, const char *text, void *field, char *err)
 {
     (void)option;
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (end == text || *end != '\0' || *text == '-' || errno == ERANGE || value == 0)
-        return fail(err, "is not an id, a whole number from 1 to 2^64 - 1");
+    uint64_t value;
+    if (!take_digits(text, UINT64_MAX, &value) || value == 0) return fail(err, "is not an id, a whole number from 1 to 2^64 - 1");
     *(uint64_t *)field = value;
     return 0;
 }
@@ -192,9 +198,8 @@ static int parse_path(const struct option *option, const char *text, void *field
 
 static int parse_mode(const struct option *option, const char *text, void *field, char *err)
 {
-    char *end;
-    unsigned long value = strtoul(text, &end, 8);
-    if (end == text || *end != '\0' || *text == '-') return fail(err, "is not an octal number such as 0660");
+    unsigned long value = strtoul(text, NULL, 8);
+    if (text[0] == '\0' || text[strspn(text, "01234567")] != '\0') return fail(err, "is not an octal number such as 0660");
     if (range(option, (double)value, err) != 0) return fail(err, "must be between 0000 and 0777");
     *(uint32_t *)field = (uint32_t)value;
     return 0;
@@ -301,9 +306,8 @@ static int address_of(const char *text, struct sockaddr_storage *out, char *err)
     *out = (struct sockaddr_storage){0};
     if (strcmp(text, "none") == 0 || text[0] == '\0') return 0;
     if (colon == NULL || strlen(text) >= sizeof host) return fail(err, "must be HOST:PORT, such as 127.0.0.1:2643, or none");
-    char *end;
-    unsigned long port = strtoul(colon + 1, &end, 10);
-    if (end == colon + 1 || *end != '\0' || port > 65535) return fail(err, "has no port between 0 and 65535 behind its last colon");
+    uint64_t port;
+    if (!take_digits(colon + 1, 65535, &port)) return fail(err, "has no port between 0 and 65535 behind its last colon");
 
     size_t len = (size_t)(colon - text);
     bool brackets = len >= 2 && text[0] == '[' && text[len - 1] == ']';

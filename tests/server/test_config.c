@@ -350,6 +350,34 @@ static void long_lines_and_zero_bytes_do_not_slip_through(void **state)
     zero_refused(zeros, sizeof zeros, "f:1: ");
 }
 
+static void ids_ports_and_modes_are_digits_alone(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {" 5", "+5", "-5", " -5", "5 ", "0x5", "5.0", "", "0", "18446744073709551616"};
+    static const char *const ports[] = {" 80", "+80", "-80", "-18446744073709551615", "80 ", "", "0x50", "65536", "18446744073709551696"};
+    static const char *const modes[] = {" 660", "+660", "-660", "0o660", "668", ""};
+    char assignment[80];
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        snprintf(assignment, sizeof assignment, "space.a.id=%s", ids[i]);
+        set_refused(assignment, "is not an id");
+    }
+    for (size_t i = 0; i < sizeof ports / sizeof *ports; i++) {
+        snprintf(assignment, sizeof assignment, "listen=127.0.0.1:%s", ports[i]);
+        set_refused(assignment, "has no port between 0 and 65535");
+    }
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        snprintf(assignment, sizeof assignment, "unix_mode=%s", modes[i]);
+        set_refused(assignment, "is not an octal number");
+    }
+    struct config config;
+    config_init(&config);
+    assert_int_equal(config_set(&config, "space.a.id=18446744073709551615", err), 0);
+    assert_int_equal(config_set(&config, "listen=[::1]:65535", err), 0);
+    assert_int_equal(config_set(&config, "unix_mode=600", err), 0);
+    assert_int_equal(config.unix_mode, 0600);
+    config_clear(&config);
+}
+
 static void a_query_page_is_lowered_to_fit_a_frame(void **state)
 {
     (void)state;
@@ -441,6 +469,7 @@ int main(void)
         cmocka_unit_test(only_loopback_addresses_are_taken_without_tokens),
         cmocka_unit_test(a_space_is_set_by_its_id_whatever_its_section_is_called),
         cmocka_unit_test(long_lines_and_zero_bytes_do_not_slip_through),
+        cmocka_unit_test(ids_ports_and_modes_are_digits_alone),
         cmocka_unit_test(a_query_page_is_lowered_to_fit_a_frame),
         cmocka_unit_test(the_command_line_goes_over_the_file_wherever_it_stands),
         cmocka_unit_test(the_command_line_refuses_what_it_does_not_know),
