@@ -278,7 +278,7 @@ struct aoi_space {
     struct aoi_stats stats;       /* running counters only */
 };
 
-/* The ids of the spaces in which an owner owns or owned something; some may have ended. */
+/* The ids of the spaces in which an owner owns or owned something; some may have ended, or stand there more than once. */
 struct aoi__presence {
     aoi_owner owner;
     ARRAY(uint64_t) spaces;

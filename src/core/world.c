@@ -92,6 +92,23 @@ int aoi_space_destroy(struct aoi_world *world, aoi_owner owner, bool admin, uint
     return AOI_OK;
 }
 
+static int ascending(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* Lets go of spaces that have ended, and keeps one entry of each that is there, where others of its id were before it. */
+static void tidy(const struct aoi_world *world, struct aoi__presence *here)
+{
+    uint64_t *ids = here->spaces.at;
+    uint32_t n = 0;
+    if (here->spaces.n > 1) qsort(ids, here->spaces.n, sizeof *ids, ascending);
+    for (uint32_t k = 0; k < here->spaces.n; k++)
+        if ((n == 0 || ids[n - 1] != ids[k]) && aoi_space_find(world, ids[k]) != NULL) ids[n++] = ids[k];
+    here->spaces.n = n;
+}
+
 void aoi__present(struct aoi_world *world, aoi_owner owner, uint64_t space)
 {
     uint64_t key = (uint64_t)owner + 1;
@@ -102,11 +119,9 @@ void aoi__present(struct aoi_world *world, aoi_owner owner, uint64_t space)
         idmap_put(&world->presence_map, key, i);
     }
     struct aoi__presence *here = &world->presences.at[i];
-    if (here->spaces.n == here->spaces.cap) { /* before it grows: let go of spaces that have ended */
-        uint32_t n = 0;
-        for (uint32_t k = 0; k < here->spaces.n; k++)
-            if (aoi_space_find(world, here->spaces.at[k]) != NULL) here->spaces.at[n++] = here->spaces.at[k];
-        here->spaces.n = n;
+    if (here->spaces.n == here->spaces.cap) {
+        tidy(world, here);
+        if (here->spaces.n > here->spaces.cap / 2) array_reserve(&here->spaces, (size_t)here->spaces.cap + 1); /* not again after every few */
     }
     *array_add(&here->spaces) = space;
 }

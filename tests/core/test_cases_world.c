@@ -1,6 +1,7 @@
 /* test_cases_world.c: spaces and their settings, owners that end, limits, and queries whose pages are read while the world moves. */
 #include <math.h>
 
+#include "core/space.h"
 #include "rig.h"
 
 enum { P = 1, Q = 2, U = 1000 };
@@ -243,6 +244,35 @@ static void an_owner_with_many_spaces_leaves_one_after_the_other(void **state)
     assert_int_equal(aoi_space_owner(space), 0);
     assert_int_equal(aoi_space_id(aoi_space_next(world, KEPT)), GUEST);
     assert_null(aoi_space_next(world, GUEST));
+    aoi_validate(world);
+    aoi_world_free(world);
+}
+
+/* Owner 1 makes space 5 and ends it, again and again; owner 2 has something there each time, and in other spaces. */
+static void a_space_that_is_made_anew_again_and_again_is_remembered_once(void **state)
+{
+    (void)state;
+    enum { OTHERS = 20 };
+    const struct aoi_settings set = {0};
+    const struct aoi_entity entity = {.id = 7};
+    struct aoi_limits limits = rig_limits();
+    limits.max_spaces = OTHERS + 1;
+    struct aoi_world *world = aoi_world_new(&limits, NULL);
+    for (uint64_t id = 101; id <= 100 + OTHERS; id++) {
+        assert_int_equal(aoi_space_create(world, 3, id, &set, false), AOI_OK);
+        assert_int_equal(aoi_entity_add(aoi_space_find(world, id), 2, AOI_ADD_NEW, &entity), AOI_OK);
+    }
+    for (int i = 0; i < 1000; i++) {
+        if (i > 0) assert_int_equal(aoi_space_destroy(world, 1, false, 5), AOI_OK);
+        assert_int_equal(aoi_space_create(world, 1, 5, &set, false), AOI_OK);
+        assert_int_equal(aoi_entity_add(aoi_space_find(world, 5), 2, AOI_ADD_NEW, &entity), AOI_OK);
+    }
+    for (uint32_t i = 0; i < world->presences.n; i++) assert_in_range(world->presences.at[i].spaces.cap, 1, 4 * OTHERS);
+    aoi_owner_end(world, 2, false);
+    for (struct aoi_space *s = aoi_space_next(world, 0); s != NULL; s = aoi_space_next(world, aoi_space_id(s))) assert_false(aoi_owner_in(s, 2));
+    assert_non_null(aoi_space_find(world, 5));
+    aoi_owner_end(world, 1, false);
+    assert_null(aoi_space_find(world, 5));
     aoi_validate(world);
     aoi_world_free(world);
 }
@@ -560,6 +590,7 @@ int main(void)
         cmocka_unit_test(an_owner_that_ends_unheard_is_told_nothing_but_its_guests_are),
         cmocka_unit_test(what_another_made_under_an_old_number_is_not_an_owners_space),
         cmocka_unit_test(an_owner_with_many_spaces_leaves_one_after_the_other),
+        cmocka_unit_test(a_space_that_is_made_anew_again_and_again_is_remembered_once),
         cmocka_unit_test(a_space_from_which_everything_has_gone_gives_its_memory_back_and_goes_on),
         cmocka_unit_test(who_comes_takes_the_place_of_who_has_left),
         cmocka_unit_test(a_world_without_a_sink_drops_its_deltas_and_goes_on),
