@@ -330,7 +330,7 @@ static void zero_refused(const char *bytes, size_t len, const char *where)
     free(copy);
 }
 
-#define ZERO_REFUSED(text, where) zero_refused(text, sizeof text - 1, where)
+#define ZERO_REFUSED(text, where) zero_refused((text), sizeof(text) - 1, (where))
 
 static void long_lines_and_zero_bytes_do_not_slip_through(void **state)
 {
