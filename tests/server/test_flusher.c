@@ -338,11 +338,12 @@ static void two_flushes_that_are_due_take_turns_and_a_small_one_does_not_wait_fo
 {
     struct rig *rig = *state;
     struct aoi_space *large = crowd_begin(rig, 77), *small;
-    assert_int_equal(aoi_space_create(rig->world, 1, 5, &(struct aoi_settings){.flush_ms = 10}, false), AOI_OK);
+    assert_int_equal(aoi_space_create(rig->world, 1, 5, &(struct aoi_settings){.flush_ms = 1}, false), AOI_OK);
     small = aoi_space_find(rig->world, 5);
     crowd_moves(large, 2);
-    assert_int_equal(aoi_entity_add(small, 1, AOI_ADD_NEW, &(struct aoi_entity){.id = 1}), AOI_OK);
     until_open(rig, large);
+    assert_int_equal(aoi_entity_add(small, 1, AOI_ADD_NEW, &(struct aoi_entity){.id = 1}), AOI_OK);
+    uv_sleep(3); /* it is due, before the large one goes on */
     bool overtook = false;
     for (int i = 0; i < CROWD && flusher_open(large); i++) {
         uv_run(&rig->loop, UV_RUN_NOWAIT);
