@@ -37,4 +37,20 @@ static inline void *array__grow(void *p, uint32_t *cap, size_t need, size_t size
 #define array_swap_remove(a, i) ((a)->at[i] = (a)->at[--(a)->n])
 #define array_clear(a) (free((a)->at), (a)->at = NULL, (a)->n = (a)->cap = 0)
 
+static inline int array__ascending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of n numbers, in ascending order, each once; returns how many that are. */
+static inline uint32_t array_sort_once(uint64_t *at, uint32_t n)
+{
+    uint32_t once = 0;
+    if (n > 1) qsort(at, n, sizeof *at, array__ascending);
+    for (uint32_t i = 0; i < n; i++)
+        if (once == 0 || at[i] != at[once - 1]) at[once++] = at[i];
+    return once;
+}
+
 #endif

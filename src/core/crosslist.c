@@ -371,25 +371,15 @@ static bool changes_class(const struct aoi__crosslist *x, uint32_t watch)
     return false;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Lists in mixed those of reshaped that have no markers yet, each once, in order along an axis: then many find what they look at in the cache. */
 static void list_fresh(struct aoi__crosslist *x)
 {
-    uint32_t n = 0;
     x->mixed.n = 0;
     for (uint32_t i = 0; i < x->reshaped.n; i++) {
         uint32_t watch = x->reshaped.at[i];
         if (!x->area.at[watch].active && x->want.at[watch].active) *array_add(&x->mixed) = aoi__marker(x->want.at[watch].lo[0], watch);
     }
-    if (x->mixed.n > 1) qsort(x->mixed.at, x->mixed.n, sizeof *x->mixed.at, ascending);
-    for (uint32_t i = 0; i < x->mixed.n; i++)
-        if (i == 0 || x->mixed.at[i] != x->mixed.at[n - 1]) x->mixed.at[n++] = x->mixed.at[i];
-    x->mixed.n = n;
+    x->mixed.n = array_sort_once(x->mixed.at, x->mixed.n);
     x->fresh = 0;
 }
 

@@ -92,21 +92,14 @@ int aoi_space_destroy(struct aoi_world *world, aoi_owner owner, bool admin, uint
     return AOI_OK;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-    return (left > right) - (left < right);
-}
-
 /* Lets go of spaces that have ended, and keeps one entry of each that is there, where others of its id were before it. */
 static void tidy(const struct aoi_world *world, struct aoi__presence *here)
 {
     uint64_t *ids = here->spaces.at;
-    uint32_t n = 0;
-    if (here->spaces.n > 1) qsort(ids, here->spaces.n, sizeof *ids, ascending);
-    for (uint32_t k = 0; k < here->spaces.n; k++)
-        if ((n == 0 || ids[n - 1] != ids[k]) && aoi_space_find(world, ids[k]) != NULL) ids[n++] = ids[k];
-    here->spaces.n = n;
+    uint32_t once = array_sort_once(ids, here->spaces.n);
+    here->spaces.n = 0;
+    for (uint32_t k = 0; k < once; k++)
+        if (aoi_space_find(world, ids[k]) != NULL) ids[here->spaces.n++] = ids[k];
 }
 
 void aoi__present(struct aoi_world *world, aoi_owner owner, uint64_t space)
