@@ -485,19 +485,20 @@ static void log_close(const struct conn *conn)
               session->token.name, why);
 }
 
-static bool readable(const struct conn *conn)
+/* What poll() says of its socket at this moment, of these events or of what it always says; 0: nothing. */
+static short polled(const struct conn *conn, short events)
 {
-    struct pollfd at = {.events = POLLIN};
-    return uv_fileno(&conn->stream.handle, &at.fd) == 0 && poll(&at, 1, 0) == 1 && (at.revents & POLLIN) != 0;
+    struct pollfd at = {.events = events};
+    return uv_fileno(&conn->stream.handle, &at.fd) == 0 && poll(&at, 1, 0) == 1 ? at.revents : 0;
 }
 
-/* Whether there may be more to read of a broken connection: where writing failed, what the peer sent before it went. That is waited for, unless another connection
- * waits to go on with the session: then only what the kernel has already is read. */
-static bool has_last_words(struct conn *conn)
+/* Of a broken connection where writing failed: sees to it that what the peer sent before it went is read. That is waited for, unless another connection
+ * waits to go on with the session: then only what the kernel has already is read. False: there is nothing to wait for. */
+static bool wait_for_last_words(struct conn *conn)
 {
     if (conn->session.reason != CLOSE_IO || conn->peer_closed) return false;
     if (!conn->session.awaited) return true;
-    conn->unread = readable(conn);
+    conn->unread = (polled(conn, POLLIN) & POLLIN) != 0;
     if (conn->unread) set_input(conn, INPUT_WAITING);
     return conn->unread;
 }
@@ -508,7 +509,7 @@ static void settle_broken(struct conn *conn)
     if (conn->closing_ms == 0) conn->closing_ms = uv_now(conn->server->loop);
     outbox_abandon(&conn->session.out);
     if (conn->input == INPUT_PAUSED) set_input(conn, INPUT_WAITING);
-    if (conn->input == INPUT_WAITING || conn->input == INPUT_HELD || has_last_words(conn)) return;
+    if (conn->input == INPUT_WAITING || conn->input == INPUT_HELD || wait_for_last_words(conn)) return;
     session_finish(&conn->server->sessions, &conn->session);
 }
 
@@ -581,8 +582,7 @@ static void time_out(struct conn *conn, enum close_reason reason)
 /* Whether the peer has reset a connection that nobody reads or writes at the moment; one whose peer has merely said its last is still answered. */
 static bool hung_up(const struct conn *conn)
 {
-    struct pollfd at = {.events = 0};
-    return conn->input != INPUT_READING && uv_fileno(&conn->stream.handle, &at.fd) == 0 && poll(&at, 1, 0) == 1 && (at.revents & POLLERR) != 0;
+    return conn->input != INPUT_READING && (polled(conn, 0) & POLLERR) != 0;
 }
 
 /* Who reads too slowly, but not so slowly as to be closed for it. */

@@ -49,6 +49,7 @@ int aoictl_settle(struct aoictl *ctl);
 int aoictl_call_failed(const struct aoictl *ctl);
 /* Handles what comes for so long, or until a signal. seconds < 0: until a signal. */
 int aoictl_linger(struct aoictl *ctl, double seconds);
+#define AOICTL_EXAMPLES 3 /* refusals of many that are printed one by one */
 /* Prints a refusal, with this advice behind it. */
 void aoictl_refused(const struct aoictl *ctl, const struct libaoi_refusal *refusal, const char *advice);
 /* What a person can do about a refusal, of which the daemon said this: "; ...", or "". */

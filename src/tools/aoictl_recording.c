@@ -8,7 +8,6 @@
 
 #define ARENA_BYTES ((size_t)1 << 31) /* that a frame may unpack to; the daemon that took it has its own limit */
 #define MAX_UNSENT ((size_t)8 << 20)  /* bytes waiting for a socket before the replay waits for the daemon */
-#define EXAMPLES 3                    /* refusals that are printed one by one */
 #define STEP_SECONDS 0.005            /* how often connections are looked at while the replay waits */
 
 struct recorded_session {
@@ -32,7 +31,7 @@ struct replayed {
 static void on_ack(void *ctx, const struct libaoi_ack *ack)
 {
     struct replayed *r = ctx;
-    for (size_t i = 0; i < ack->n && r->refused + i < EXAMPLES; i++) aoictl_refused(r->ctl, &ack->refusals[i], "");
+    for (size_t i = 0; i < ack->n && r->refused + i < AOICTL_EXAMPLES; i++) aoictl_refused(r->ctl, &ack->refusals[i], "");
     r->refused += ack->refused;
 }
 

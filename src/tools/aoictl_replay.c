@@ -11,7 +11,6 @@
 
 #define MAX_UNSENT ((size_t)8 << 20) /* bytes waiting for the socket before the replay waits for the daemon */
 
-#define EXAMPLES 3 /* refusals that are printed one by one */
 #define CODES 32
 
 struct aoictl_tally {
@@ -32,7 +31,7 @@ void aoictl_tally(struct aoictl_tally *t, const struct aoictl *ctl, const struct
         if (known) continue;
         t->by_code[r->code > 0 && r->code < CODES ? r->code : 0]++;
         snprintf(t->said, sizeof t->said, "%s", r->text);
-        if (t->refused++ < EXAMPLES) aoictl_refused(ctl, r, "");
+        if (t->refused++ < AOICTL_EXAMPLES) aoictl_refused(ctl, r, "");
     }
 }
 
