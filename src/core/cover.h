@@ -32,8 +32,8 @@ bool aoi__cover_takes(const struct aoi_space *space, uint32_t watch, uint32_t sl
  * tiers is found, too. */
 void aoi__sift_box(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w, const struct aoi__rings *r);
 /* The same for a watch that is where it was, of a player that was told all that was inside: only pages that changed in the window are looked at. When few move, most of what a player
- * sees lies still, and columns that nobody has touched are far away in memory. Not by tiers; and
- * nothing is saved where all pages are inner ones, of which no columns are read. */
+ * sees lies still, and columns that nobody has touched are far away in memory. Not by tiers; and nothing is saved where all pages are inner
+ * ones, of which no columns are read. */
 void aoi__sift_changed(struct aoi_space *space, struct aoi__cover *c, const struct aoi__watch *w);
 /* As aoi__sift_box(), but those of which it is not the turn wait, by the tiers and the anchor of k. */
 void aoi__sift_tiers(struct aoi__look *k, const struct aoi__watch *w);

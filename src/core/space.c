@@ -29,7 +29,7 @@ struct aoi_space *aoi__space_new(struct aoi_world *world, aoi_owner owner, uint6
     return space;
 }
 
-/* All that it holds but who is in it. */
+/* All that it holds, but who owns something in it. */
 static void clear(struct aoi_space *space)
 {
     space->ops->clear(space);

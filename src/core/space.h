@@ -448,7 +448,7 @@ void aoi__space_owner_away(struct aoi_space *space, aoi_owner owner, bool away);
 /* Removes what the owner has here. */
 uint32_t aoi__space_owner_shed(struct aoi_space *space, aoi_owner owner, uint32_t most); /* how many it removed */
 void aoi__space_owner_end(struct aoi_space *space, aoi_owner owner, bool tell);
-/* Everything has gone, if it has, and will not be read any more: gives back what was needed for it, however much that was. */
+/* If everything has gone, players included, gives back the memory that it took. What the space is, who owns it and its counters stay. */
 void aoi__space_give_back(struct aoi_space *space);
 
 /* settings.c */

@@ -68,7 +68,7 @@ uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, cons
 void dispatch_end(struct dispatch *dispatch, struct standing *standing);
 bool dispatch_end_some(struct dispatch *dispatch);
 void dispatch_end_all(struct dispatch *dispatch); /* before the daemon drains, and before a snapshot */
-/* At which level the log tells of one more space that was made or has ended: of a game that makes thousands only the first in each second. */
+/* At which level the log tells of one more space that was made or changed or has ended: of a game that makes thousands only the first in each second. */
 enum log_level dispatch_told(struct dispatch *dispatch);
 bool dispatch_ending_holds(const struct dispatch *dispatch, uint64_t space);
 /* commands.c: a batch's commands, one by one; then its Ack, then closed deltas and Lost. false: it took too long, and goes on with dispatch_go_on(), before which nobody else

@@ -8,9 +8,9 @@
  * it, with what needs a restart. Anything that is not as it must be: nothing changes at all. */
 void reload(struct server *server, int argc, char **argv);
 
-/* Whether a space of these settings is as one of those: all but persistent. */
 /* Lists, as old->new, those that differ of those that can be changed; "": none. */
 void reload_list_rules(const struct aoi_settings *a, const struct aoi_settings *b, char list[CONFIG_ERROR_MAX]);
+/* Whether a space of these settings is as one of those: all but persistent. */
 bool reload_same_settings(const struct aoi_settings *a, const struct aoi_settings *b);
 
 #endif
