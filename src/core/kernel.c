@@ -492,9 +492,26 @@ WIDE INLINE void put_half(const struct columns *c, uint32_t k, uint32_t want, st
     advance(to, rows, flat, extra);
 }
 
+ALWAYS uint32_t bits_of_float(float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+/* Whether the sieve's box changes its sign on no axis. Then floats are in order as their bits are, or backwards, and a coordinate lies in the box if it is no more than `width` from
+ * `first`, as numbers that wrap: one comparison instead of two. Nobody stands at -0.0, and NaN is far from all. */
+ALWAYS bool is_of_one_sign(const struct aoi__sieve *s)
+{
+    uint32_t changes = 0;
+    for (uint32_t a = 0; a < s->dims; a++) changes |= bits_of_float(s->lo[a]) ^ bits_of_float(s->hi[a]);
+    return changes >> 31 == 0;
+}
+
 /* The sieve's box, sixteen times. */
 struct wider_box {
     __m512 lo[3], hi[3];
+    __m512i first[3], width[3]; /* where it is of one sign */
 };
 
 WIDE INLINE struct wider_box wider_box_of(const struct aoi__sieve *s)
@@ -503,19 +520,26 @@ WIDE INLINE struct wider_box wider_box_of(const struct aoi__sieve *s)
     for (uint32_t a = 0; a < 3; a++) {
         b.lo[a] = _mm512_set1_ps(s->lo[a]);
         b.hi[a] = _mm512_set1_ps(s->hi[a]);
+        __m512i lo = _mm512_castps_si512(b.lo[a]), hi = _mm512_castps_si512(b.hi[a]);
+        b.first[a] = _mm512_min_epu32(lo, hi);
+        b.width[a] = _mm512_sub_epi32(_mm512_max_epu32(lo, hi), b.first[a]);
     }
     return b;
 }
 
-/* Which of sixteen places from k on lie in it. */
-WIDE INLINE __mmask16 sixteen_in(const struct columns *c, uint32_t k, const struct wider_box *b, bool flat)
+/* Which of those of sixteen values lie in it on an axis. */
+WIDE INLINE __mmask16 sixteen_on_axis(__mmask16 of, __m512 v, const struct wider_box *b, uint32_t a, bool one_sign)
 {
-    __m512 x = _mm512_loadu_ps(c->x + k), y = _mm512_loadu_ps(c->y + k);
-    __mmask16 in = _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(x, b->lo[0], _CMP_GE_OQ), x, b->hi[0], _CMP_LE_OQ);
-    in = _kand_mask16(in, _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(y, b->lo[1], _CMP_GE_OQ), y, b->hi[1], _CMP_LE_OQ));
-    if (flat) return in;
-    __m512 z = _mm512_loadu_ps(c->z + k);
-    return _mm512_mask_cmp_ps_mask(_mm512_mask_cmp_ps_mask(in, z, b->lo[2], _CMP_GE_OQ), z, b->hi[2], _CMP_LE_OQ);
+    if (one_sign) return _mm512_mask_cmple_epu32_mask(of, _mm512_sub_epi32(_mm512_castps_si512(v), b->first[a]), b->width[a]);
+    return _mm512_mask_cmp_ps_mask(_mm512_mask_cmp_ps_mask(of, v, b->lo[a], _CMP_GE_OQ), v, b->hi[a], _CMP_LE_OQ);
+}
+
+/* Which of sixteen places from k on lie in it. */
+WIDE INLINE __mmask16 sixteen_in(const struct columns *c, uint32_t k, const struct wider_box *b, bool flat, bool one_sign)
+{
+    __mmask16 in = sixteen_on_axis(0xFFFF, _mm512_loadu_ps(c->x + k), b, 0, one_sign);
+    in = sixteen_on_axis(in, _mm512_loadu_ps(c->y + k), b, 1, one_sign);
+    return flat ? in : sixteen_on_axis(in, _mm512_loadu_ps(c->z + k), b, 2, one_sign);
 }
 
 /* What is known of sixteen places each, put together. */
@@ -529,26 +553,35 @@ WIDE INLINE uint64_t all_joined(__mmask16 a, __mmask16 b, __mmask16 c, __mmask16
     return _mm512_kunpackd(_mm512_kunpackw(d, c), _mm512_kunpackw(b, a));
 }
 
-WIDE INLINE uint64_t all_in(const struct columns *c, const struct wider_box *b, bool flat, bool whole)
+WIDE INLINE uint64_t all_in(const struct columns *c, const struct wider_box *b, bool flat, bool one_sign, bool whole)
 {
-    if (!whole) return joined(sixteen_in(c, 0, b, flat), sixteen_in(c, 16, b, flat));
-    return all_joined(sixteen_in(c, 0, b, flat), sixteen_in(c, 16, b, flat), sixteen_in(c, 32, b, flat), sixteen_in(c, 48, b, flat));
+    __mmask16 first = sixteen_in(c, 0, b, flat, one_sign), second = sixteen_in(c, 16, b, flat, one_sign);
+    if (!whole) return joined(first, second);
+    return all_joined(first, second, sixteen_in(c, 32, b, flat, one_sign), sixteen_in(c, 48, b, flat, one_sign));
 }
 
-WIDE INLINE uint64_t wide_inside(const struct aoi__page *page, const struct wider_box *box, bool flat)
+WIDE INLINE uint64_t wide_inside(const struct aoi__page *page, const struct wider_box *box, bool flat, bool one_sign)
 {
     const struct columns c = columns_of(page, flat);
-    if (page->n > AOI__HALF) return all_in(&c, box, flat, true) & page->used;
-    return page->n == 0 ? 0 : all_in(&c, box, flat, false) & page->used;
+    if (page->n > AOI__HALF) return all_in(&c, box, flat, one_sign, true) & page->used;
+    return page->n == 0 ? 0 : all_in(&c, box, flat, one_sign, false) & page->used;
+}
+
+WIDE INLINE void wide_box_of_pages(const struct aoi__sieve *s, uint64_t *inside, bool flat, bool one_sign)
+{
+    const struct wider_box box = wider_box_of(s);
+    for (uint32_t i = 0; i < s->n; i++) inside[i] = wide_inside(&s->pool[s->page[i]], &box, flat, one_sign);
 }
 
 WIDE static void wide_box_kernel(const struct aoi__sieve *s, uint64_t *inside)
 {
-    const struct wider_box box = wider_box_of(s);
-    for (uint32_t i = 0; i < s->n; i++) {
-        const struct aoi__page *page = &s->pool[s->page[i]];
-        inside[i] = s->dims == 2 ? wide_inside(page, &box, true) : wide_inside(page, &box, false);
-    }
+    bool one_sign = is_of_one_sign(s);
+    if (s->dims == 2 && one_sign)
+        wide_box_of_pages(s, inside, true, true);
+    else if (s->dims == 2)
+        wide_box_of_pages(s, inside, true, false);
+    else
+        wide_box_of_pages(s, inside, false, one_sign);
 }
 
 /* Also of halves of which nothing is wanted: they could not be guessed well. Returns the end of the rows. */
@@ -632,8 +665,8 @@ WIDE INLINE uint64_t wide_due_page(const struct aoi__page *page, const struct ri
     return page->n == 0 ? 0 : wide_due(page, rims, r->n, aoi__turns(r, number), nearest, flat, false);
 }
 
-WIDE INLINE void wide_sift_pages(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out,
-                                 bool flat, bool tiered)
+WIDE INLINE void wide_sift_by(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out,
+                              bool flat, bool tiered, bool one_sign)
 {
     const struct wider_box box = wider_box_of(s);
     struct sifting g = sift_begin(s, told, out);
@@ -642,12 +675,21 @@ WIDE INLINE void wide_sift_pages(const struct aoi__sieve *s, uint32_t n, const u
     if (tiered) rims = rims_of(s, r);
     for (uint32_t i = 0, known = s->n; i < n; i++) {
         const struct aoi__page *page = &g.pool[g.number[i]];
-        uint64_t in = i < known ? wide_inside(page, &box, flat) : g.inside[i];
+        uint64_t in = i < known ? wide_inside(page, &box, flat, one_sign) : g.inside[i];
         if (tiered) g.due[i] = wide_due_page(page, &rims, r, g.number[i], &nearest, flat);
         judge(&g, i, page, in);
     }
     sift_end(&g, out);
     if (tiered && _mm512_cmp_ps_mask(nearest, _mm512_set1_ps(rims.error), _CMP_NGT_UQ) != 0) due_exactly(s, n, r, out);
+}
+
+WIDE INLINE void wide_sift_pages(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out,
+                                 bool flat, bool tiered)
+{
+    if (is_of_one_sign(s))
+        wide_sift_by(s, n, told, r, out, flat, tiered, true);
+    else
+        wide_sift_by(s, n, told, r, out, flat, tiered, false);
 }
 
 WIDE static void wide_sift(const struct aoi__sieve *s, uint32_t n, const uint64_t *told, const struct aoi__rings *r, struct aoi__sifted *out)

@@ -19,7 +19,7 @@ struct aoi__sieve {
     uint32_t mask;     /* layers */
     uint32_t own_page; /* a page and its places that are never inside: where the unit stands */
     uint64_t own;
-    float lo[3], hi[3];   /* box */
+    float lo[3], hi[3];   /* box; no bound is -0.0 */
     const double *center; /* three: sphere, tiers */
     double radius;        /* sphere */
 };
