@@ -209,10 +209,15 @@ TARGET INLINE size_t put_rows(const struct columns *c, uint32_t k, uint32_t m, c
     return n + (uint32_t)__builtin_popcount(m);
 }
 
-/* Rows of a page; also where nothing is wanted of eight: that could not be guessed well. */
+/* Rows of a page; of its first half also where nothing is wanted of eight: how much of it is in use could not be guessed well. */
 TARGET INLINE size_t put_page(const struct columns *c, uint64_t want, const struct aoi_rows *rows, size_t n, bool flat, bool extra)
 {
-    for (uint32_t k = 0; want != 0; want >>= 8, k += 8) n = put_rows(c, k, (uint32_t)(want & 255), rows, n, flat, extra);
+    n = put_rows(c, 0, want & 255, rows, n, flat, extra);
+    n = put_rows(c, 8, want >> 8 & 255, rows, n, flat, extra);
+    n = put_rows(c, 16, want >> 16 & 255, rows, n, flat, extra);
+    n = put_rows(c, 24, want >> 24 & 255, rows, n, flat, extra);
+    want >>= AOI__HALF;
+    for (uint32_t k = AOI__HALF; want != 0; want >>= 8, k += 8) n = put_rows(c, k, want & 255, rows, n, flat, extra);
     return n;
 }
 
@@ -236,20 +241,30 @@ TARGET INLINE struct wide_box wide_box_of(const struct aoi__sieve *s)
     return b;
 }
 
-/* Which of eight places from k on lie in it. */
-TARGET INLINE uint32_t in_box(const struct columns *c, uint32_t k, const struct wide_box *b, bool flat)
+/* All bits set for those of eight places from k on that lie in it. */
+TARGET INLINE __m256i eight_in(const struct columns *c, uint32_t k, const struct wide_box *b, bool flat)
 {
     __m256 is = _mm256_and_ps(between(_mm256_loadu_ps(c->x + k), b->lo[0], b->hi[0]), between(_mm256_loadu_ps(c->y + k), b->lo[1], b->hi[1]));
     if (!flat) is = _mm256_and_ps(is, between(_mm256_loadu_ps(c->z + k), b->lo[2], b->hi[2]));
-    return (uint32_t)_mm256_movemask_ps(is);
+    return _mm256_castps_si256(is);
+}
+
+/* Which of the half from k on. */
+TARGET INLINE uint32_t half_in(const struct columns *c, uint32_t k, const struct wide_box *b, bool flat)
+{
+    __m256i low = _mm256_packs_epi32(eight_in(c, k, b, flat), eight_in(c, k + 8, b, flat)),
+            high = _mm256_packs_epi32(eight_in(c, k + 16, b, flat), eight_in(c, k + 24, b, flat));
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7); /* packs go by halves of the register */
+    return (uint32_t)_mm256_movemask_epi8(_mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order));
 }
 
 TARGET INLINE uint64_t avx2_inside(const struct aoi__page *page, const struct wide_box *box, bool flat)
 {
     const struct columns c = columns_of(page, flat);
-    uint64_t in = 0;
-    for (uint32_t k = 0, end = page->n; k < end; k += 8) in |= (uint64_t)in_box(&c, k, box, flat) << k;
-    return in;
+    if (page->n == 0) return 0;
+    uint64_t in = half_in(&c, 0, box, flat);
+    if (page->n > AOI__HALF) in |= (uint64_t)half_in(&c, AOI__HALF, box, flat) << AOI__HALF;
+    return in & page->used;
 }
 
 TARGET static void avx2_box(const struct aoi__sieve *s, uint64_t *inside)
