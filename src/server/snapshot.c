@@ -70,6 +70,7 @@ static int set_aside(const char *path, const char *why, char *err)
     gmtime_r(&now, &tm);
     strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &tm);
     snprintf(bad, sizeof bad, "%s.bad-%s", path, stamp);
+    for (int n = 2; access(bad, F_OK) == 0; n++) snprintf(bad, sizeof bad, "%s.bad-%s-%d", path, stamp, n); /* another one of this second */
     if (rename(path, bad) != 0) {
         snprintf(err, CONFIG_ERROR_MAX, "snapshot = %.200s: %.100s; and it cannot be renamed: %s", path, why, strerror(errno));
         return -1;

@@ -245,6 +245,13 @@ def a_file_that_is_damaged_cut_or_no_snapshot_is_set_aside_and_the_daemon_starts
                     assert f.read() == data, "nothing of it is lost"
                 os.unlink(path)
                 d.kill()
+        damaged = [b"1", b"2", b"3", b"4"]
+        for data in damaged:  # also of one second
+            folder.write(data)
+            with folder.daemon(snapshot_s=1000) as d:
+                d.kill()
+        kept = [os.path.join(folder.dir.name, name) for name in folder.names() if ".bad-" in name]
+        assert sorted(open(path, "rb").read() for path in kept) == damaged, kept
         folder.write(whole)
         with folder.daemon() as d, Connection(d.port, resume=gateway) as back:
             assert back.welcome.resumed
