@@ -98,7 +98,7 @@ struct libaoi_settings {
     /* from here on, and flush_ms: changeable by libaoi_set_space() */
     /* what was told stays until it is so much further away; in cells: while it would be seen if both stood so much nearer to each other */
     float leave_margin;
-    uint32_t min_stay_ms;         /* what was told stays so long at least */
+    uint32_t min_stay_ms;         /* what was told stays so long */
     uint32_t max_view;            /* entities in a player's view at most, the best by rank; 0: no limit */
     uint32_t max_enter_per_flush; /* enters in one delta at most, the best by rank; 0: no limit */
     const char
@@ -219,7 +219,7 @@ struct libaoi_options {
     const char *token;       /* the secret that the daemon's tokens_file has for this client; NULL: none */
     bool tls;                /* speak TLS, as a daemon with tls_cert wants it (not on a Unix socket) */
     const char *tls_ca;      /* file of the authorities whose certificates are trusted; NULL: those of the system */
-    const char *tls_cert;    /* file of the certificate that this client shows, and of its key; NULL: none */
+    const char *tls_cert;    /* file of the certificate that this client shows, and of its key, which go together; NULL: none */
     const char *tls_key;
     bool resume; /* keep what has not been answered, for libaoi_resume() */
     struct libaoi_handlers handlers;

@@ -65,6 +65,10 @@ static const char *reason(void)
 
 struct libaoi_tls *libaoi_tls_new(const char *ca, const char *cert, const char *key, char *error, size_t error_size)
 {
+    if ((cert == NULL) != (key == NULL)) {
+        snprintf(error, error_size, "a certificate and its key go together: there is no %s", cert == NULL ? "certificate" : "key");
+        return NULL;
+    }
     struct libaoi_tls *tls = mem_zalloc(sizeof *tls);
     ERR_clear_error();
     tls->context = SSL_CTX_new(TLS_client_method());

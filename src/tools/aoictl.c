@@ -363,6 +363,8 @@ int main(int argc, char **argv)
     if (ctl.tls && ctl.address != NULL && (strncmp(ctl.address, "unix:", 5) == 0 || strchr(ctl.address, '/') != NULL))
         return fprintf(stderr, "aoictl: %s is a Unix socket, and no TLS is spoken there: leave out --tls, --ca, --cert and --key\n", ctl.address),
                AOICTL_USAGE;
+    if ((ctl.cert == NULL) != (ctl.key == NULL))
+        return fprintf(stderr, "aoictl: --cert and --key go together: %s is missing\n", ctl.cert == NULL ? "--cert" : "--key"), AOICTL_USAGE;
     int n = argc - optind;
     char **words = argv + optind;
     while (n > 1 && strcmp(words[n - 1], "--hold") == 0) ctl.hold = true, n--;

@@ -579,6 +579,8 @@ def aoictl_speaks_tls_and_trusts_nobody_without_reason():
         assert status == 1 and "no TLS with it" in text, text
         at = ("--address", "127.0.0.1:%d" % strict.port)
         assert aoictl(*at, *ca, "--cert", f["client.pem"], "--key", f["client.key"], "ping")[0] == 0
+        status, text = aoictl(*at, *ca, "--cert", f["client.pem"], "ping")
+        assert status == 2 and "--key is missing" in text, text
         for words in ((), ("--cert", f["stranger.pem"], "--key", f["stranger.key"])):
             assert aoictl(*at, *ca, *words, "ping")[0] == 1
 
