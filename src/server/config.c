@@ -380,7 +380,7 @@ static const struct option options[] = {
      "Over so much memory in all, what would add to it is refused and enters wait; 0: no limit."},
     {"limits", "max_frame_bytes", parse_bytes, AT(max_frame_bytes), "1MiB", 8 * KIB, 64 * MIB, "The largest frame in either direction."},
     {"limits", "max_spaces", parse_count, AT(max_spaces), "65536", 1, 1e7,
-     "Spaces of the daemon; an empty one takes 4 KB, with an entity in it 16 KB or more."},
+     "Spaces of the daemon; an empty one takes 3 KB, with an entity in it 16 KB or more."},
     {"limits", "max_entities", parse_count, AT(max_entities), "1000000", 1, 1e8, "Entities of a space."},
     {"limits", "max_players", parse_count, AT(max_players), "1000000", 1, AOI_PLAYERS_MAX, "Players of a space."},
     {"limits", "max_units", parse_count, AT(max_units), "1024", 1, 1e6, "Subscriptions of a player."},
@@ -418,7 +418,7 @@ static const struct option options[] = {
     {"space", "leave_margin", parse_float, SPACE_AT(settings.leave_margin), "0", 0, AOI_COORD_MAX,
      "What was told stays until it is so much further away than it must be to enter. In cells: while it would be seen if it and the unit each "
      "stood nearer to the other by that."},
-    {"space", "min_stay_ms", parse_count, SPACE_AT(settings.min_stay_ms), "0", 0, DAY_MS, "What was told stays so long at least."},
+    {"space", "min_stay_ms", parse_count, SPACE_AT(settings.min_stay_ms), "0", 0, DAY_MS, "What was told stays so long, in whole milliseconds."},
     {"space", "max_view", parse_count, SPACE_AT(settings.max_view), "0", 0, AOI_MAX_VIEW,
      "A player sees so many entities at most, the best by rank; 0: no limit."},
     {"space", "max_enter_per_flush", parse_count, SPACE_AT(settings.max_enter_per_flush), "0", 0, 1e9,
@@ -459,6 +459,7 @@ static int assign(const struct option *option, const char *text, void *base, cha
 static int unknown(const char *section, const char *name, char *err)
 {
     const struct option *other = find(NULL, name) != NULL ? find(NULL, name) : find("space", name);
+    if (name[0] == '\0') return fail(err, "no option stands in front of `=`");
     if (other == NULL) return fail(err, "unknown option %.80s; `aoid --help` lists them", name);
     return fail(err, "unknown option %.80s in [%.80s]; it belongs in [%s]", name, section, is_space(other) ? "space NAME-or-ID" : other->section);
 }

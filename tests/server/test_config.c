@@ -159,6 +159,7 @@ static void faults_are_told_with_file_and_line(void **state)
 {
     (void)state;
     refused("[server]\n\nlisten = 127.0.0.1:1\nlissten = 127.0.0.1:1\n", "f:4: unknown option lissten");
+    refused("[server]\n=5\n", "f:2: no option stands in front of `=`");
     refused("[limits]\nlisten = 127.0.0.1:1\n", "f:2: unknown option listen in [limits]; it belongs in [server]");
     refused("[server]\nflush_ms = 5\n", "f:2: unknown option flush_ms in [server]; it belongs in [space NAME-or-ID]");
     refused("[server]\nidle_timeout_ms = 30s\n", "f:2: idle_timeout_ms = 30s: is not a whole number of milliseconds");
