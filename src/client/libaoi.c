@@ -170,7 +170,8 @@ uint64_t libaoi__send_frame(struct libaoi *c, struct codec_client_frame *frame)
 static int quiet_ms(const struct libaoi *c)
 {
     if (c->quiet || !c->welcome.idle_timeout_ms || c->failed) return -1;
-    return libaoi__left_ms(c->sent_ms + c->welcome.idle_timeout_ms / 3);
+    uint32_t often = c->welcome.idle_timeout_ms / 3;
+    return libaoi__left_ms(c->sent_ms + (often ? often : 1));
 }
 
 /* With seq 0 it has no answer, and nobody needs to know of it. Behind bytes that the socket has not taken it would help nothing. */
@@ -322,8 +323,11 @@ static void conn_lost(struct libaoi *c)
     if (h->lost && c->frame.u.lost.player_n) h->lost(h->ctx, space, true, c->frame.u.lost.player_n, c->frame.u.lost.players);
 }
 
-static void conn_welcome(struct libaoi *c)
+static int conn_welcome(struct libaoi *c)
 {
+    uint32_t most = c->frame.u.welcome.max_frame_bytes; /* the batch builder counts on it, also after a resume */
+    if (most < MIN_FRAME_BYTES || most > FRAME_BODY_MAX)
+        return libaoi__fail(c, LIBAOI_EPROTOCOL, "max_frame_bytes of %u is too %s for this client", most, most < MIN_FRAME_BYTES ? "small" : "large");
     c->welcome.protocol_version = c->frame.u.welcome.protocol_version;
     snprintf(c->welcome.server_version, sizeof c->welcome.server_version, "%s", c->frame.u.welcome.server_version);
     c->welcome.session = c->frame.u.welcome.session;
@@ -342,6 +346,7 @@ static void conn_welcome(struct libaoi *c)
         libaoi_mirror_lapse(&c->mirror);
     else
         libaoi_mirror_clear(&c->mirror);
+    return 0;
 }
 
 /* Replies come in the order of our frames, one each; all our frames have a seq. */
@@ -376,7 +381,7 @@ static int conn_frame(struct libaoi *c, const uint8_t *bytes, size_t len)
     int status = conn_reply(c);
     if (status) return status;
     switch (c->frame.kind) {
-    case CODEC_WELCOME: conn_welcome(c); break;
+    case CODEC_WELCOME: return conn_welcome(c);
     case CODEC_ACK: conn_ack(c); break;
     case CODEC_DELTAS: return conn_deltas(c, len);
     case CODEC_PONG:
@@ -441,7 +446,8 @@ static bool conn_read(struct libaoi *c)
 static int conn_ended(struct libaoi *c)
 {
     if (c->failed) return c->failed;
-    if (c->bye) return libaoi__fail(c, LIBAOI_ECLOSED, "closed: libaoi_bye() has ended the session; libaoi_connect() begins another one");
+    if (c->bye && c->answered == c->seq)
+        return libaoi__fail(c, LIBAOI_ECLOSED, "closed: libaoi_bye() has ended the session; libaoi_connect() begins another one");
     int code = c->closing_code;
     libaoi__fail(c, LIBAOI_ECLOSED, code ? "the daemon closed the connection: %s: %s" : "the daemon closed the connection", codec_code_name(code),
                  c->closing);
@@ -484,7 +490,7 @@ static int conn_await(struct libaoi *c, uint64_t stop, int64_t deadline, int tim
     while (!conn_stops(c, stop)) {
         int n = conn_pump(c, stop, deadline);
         if (n < 0) return n;
-        if (n == 0 && !conn_stops(c, stop) && libaoi__left_ms(deadline) == 0)
+        if (!conn_stops(c, stop) && libaoi__left_ms(deadline) == 0) /* whatever else has come meanwhile */
             return libaoi__fail(c, LIBAOI_ETIMEOUT, "no answer from the daemon within %d ms", timeout_ms);
     }
     return 0;
@@ -682,8 +688,6 @@ struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error,
         return NULL;
     }
     int status = conn_join(c, false, deadline, timeout_ms);
-    if (!status && c->welcome.max_frame_bytes < MIN_FRAME_BYTES)
-        status = libaoi__fail(c, LIBAOI_EPROTOCOL, "max_frame_bytes of %u is too small for this client", c->welcome.max_frame_bytes);
     if (!status) return c;
     if (status == LIBAOI_ECLOSED && c->closing_code)
         snprintf(error, error_size, "aoid at %s refused the connection: %s: %s", c->address, codec_code_name(c->closing_code), c->closing);
@@ -735,20 +739,21 @@ int libaoi_bye(struct libaoi *c, int timeout_ms)
     libaoi_send(c);
     struct codec_client_frame frame = {.kind = CODEC_BYE};
     int64_t deadline = deadline_ms(timeout_ms);
+    if (c->failed) return c->failed; /* nobody hears it; and libaoi_resume() is not to say it */
     c->bye = true;
-    if (!libaoi__send_frame(c, &frame)) return c->failed;
+    libaoi__send_frame(c, &frame);
     for (;;) {
         int n = conn_pump(c, 0, deadline);
-        if (n == LIBAOI_ECLOSED) return 0;
+        if (n == LIBAOI_ECLOSED) return c->answered == c->seq ? 0 : n;
         if (n < 0) return n;
-        if (n == 0 && libaoi__left_ms(deadline) == 0)
-            return libaoi__fail(c, LIBAOI_ETIMEOUT, "the daemon did not close within %d ms of Bye", timeout_ms);
+        if (libaoi__left_ms(deadline) == 0) return libaoi__fail(c, LIBAOI_ETIMEOUT, "the daemon did not close within %d ms of Bye", timeout_ms);
     }
 }
 
 void libaoi_abandon(struct libaoi *c)
 {
     if (!c) return;
+    CHECK(!c->handling); /* who polls still needs it */
     if (c->fd >= 0) close(c->fd);
     libaoi_tls_free(c->tls);
     free(c->token);

@@ -185,7 +185,7 @@ struct libaoi_delta {
     uint64_t messages_lost; /* at most so many were lost before and with this delta */
 };
 
-/* Called from inside libaoi_poll(), libaoi_wait() and the like; any may be NULL. They may queue commands, but not call what polls. */
+/* Called from inside libaoi_poll(), libaoi_wait() and the like; any may be NULL. They may queue commands, but neither call what polls nor end the connection. */
 struct libaoi_handlers {
     void *ctx;
     void (*delta)(void *ctx, const struct libaoi_delta *delta); /* the mirror, if there is one, has applied it already */

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +14,15 @@
 #include "base/buf.h"
 #include "wire/codec.h"
 
-/* A process that takes one connection, sends these bytes, and then closes or keeps still until it is closed. */
+enum after { CLOSES, STAYS, FLOODS };
+
+/* A process that takes one connection, sends these bytes, and then closes, keeps still until it is closed, or sends empty frames until then. */
 struct fake {
     pid_t pid;
     char address[64];
 };
 
-static struct fake fake_start(const struct buf *says, bool stays)
+static struct fake fake_start(const struct buf *says, enum after after)
 {
     struct fake fake;
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -34,7 +37,9 @@ static struct fake fake_start(const struct buf *says, bool stays)
     assert_true(fake.pid >= 0);
     if (fake.pid == 0) {
         char bytes[4096];
+        static const char empty[4096];
         alarm(60);
+        signal(SIGPIPE, SIG_IGN);
         int fd = accept(listener, NULL, NULL);
         if (fd < 0 || read(fd, bytes, sizeof bytes) <= 0) _exit(1); /* the Hello, so that closing sends no reset */
         for (size_t done = 0; done < buf_len(says);) {
@@ -42,9 +47,9 @@ static struct fake fake_start(const struct buf *says, bool stays)
             if (n <= 0) _exit(1);
             done += (size_t)n;
         }
-        while (stays && read(fd, bytes, sizeof bytes) > 0) {}
-        if (!stays) shutdown(fd, SHUT_WR);
-        while (!stays && read(fd, bytes, sizeof bytes) > 0) {}
+        if (after == CLOSES) shutdown(fd, SHUT_WR);
+        while (after == FLOODS && write(fd, empty, sizeof empty) > 0) {}
+        while (read(fd, bytes, sizeof bytes) > 0) {}
         _exit(0);
     }
     close(listener);
@@ -58,14 +63,19 @@ static void fake_stop(const struct fake *fake)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void say_welcome(struct buf *out)
+static void say_welcome_of(struct buf *out, uint32_t max_frame_bytes)
 {
     struct codec_server_frame f = {.reply_to = 1, .kind = CODEC_WELCOME};
     f.u.welcome.protocol_version = 1;
     f.u.welcome.server_version = "fake";
     f.u.welcome.session = 1;
-    f.u.welcome.max_frame_bytes = 65536;
+    f.u.welcome.max_frame_bytes = max_frame_bytes;
     codec_encode_server(&f, out);
+}
+
+static void say_welcome(struct buf *out)
+{
+    say_welcome_of(out, 65536);
 }
 
 static void say_pong(struct buf *out, uint64_t reply_to)
@@ -136,10 +146,10 @@ static struct libaoi *connect_to(const struct fake *fake, uint32_t timeout_ms, c
 }
 
 /* Connects, pings, and must end with this status and these words. */
-static void expect_end(struct buf *says, bool stays, int status, const char *words)
+static void expect_end(struct buf *says, enum after after, int status, const char *words)
 {
     char error[400] = "";
-    struct fake fake = fake_start(says, stays);
+    struct fake fake = fake_start(says, after);
     struct libaoi *c = connect_to(&fake, TIMEOUT_MS, error, sizeof error);
     if (!c) fail_msg("%s", error);
     assert_int_equal(libaoi_wait(c, libaoi_ping(c, 1), status == LIBAOI_ETIMEOUT ? 50 : TIMEOUT_MS), status);
@@ -153,10 +163,10 @@ static void expect_end(struct buf *says, bool stays, int status, const char *wor
     buf_clear(says);
 }
 
-static void expect_no_connection(struct buf *says, bool stays, uint32_t timeout_ms, const char *words)
+static void expect_no_connection(struct buf *says, enum after after, uint32_t timeout_ms, const char *words)
 {
     char error[400] = "";
-    struct fake fake = fake_start(says, stays);
+    struct fake fake = fake_start(says, after);
     assert_null(connect_to(&fake, timeout_ms, error, sizeof error));
     if (!strstr(error, words)) fail_msg("\"%s\" does not say \"%s\"", error, words);
     fake_stop(&fake);
@@ -167,18 +177,67 @@ static void a_daemon_that_keeps_silent_or_speaks_nonsense_is_no_daemon(void **st
 {
     (void)state;
     struct buf says = {0};
-    expect_no_connection(&says, true, 300, "takes connections, but says nothing: no answer from the daemon within 300 ms. Is it stopped");
+    expect_no_connection(&says, STAYS, 300, "takes connections, but says nothing: no answer from the daemon within 300 ms. Is it stopped");
     expect_no_connection(
-        &says, false, TIMEOUT_MS,
+        &says, CLOSES, TIMEOUT_MS,
         "takes connections, but not this one: the daemon closed the connection. Its log says why: does it speak TLS (its tls_cert)?");
     buf_append(&says, "HTTP/1.1 400 Bad Request\r\n\r\n................................................................", 92);
-    expect_no_connection(&says, true, TIMEOUT_MS, "answered, but not as aoid does");
+    expect_no_connection(&says, STAYS, TIMEOUT_MS, "answered, but not as aoid does");
     buf_append(&says, "\xff\xff\xff\xff\xff", 5);
-    expect_no_connection(&says, true, TIMEOUT_MS, "longer than 4 bytes");
+    expect_no_connection(&says, STAYS, TIMEOUT_MS, "longer than 4 bytes");
     say_pong(&says, 1);
-    expect_no_connection(&says, true, TIMEOUT_MS, "the first reply is a Welcome");
+    expect_no_connection(&says, STAYS, TIMEOUT_MS, "the first reply is a Welcome");
     say_error(&says, 1, LIBAOI_UNSUPPORTED, "speak version 1");
-    expect_no_connection(&says, false, TIMEOUT_MS, "UNSUPPORTED: speak version 1");
+    expect_no_connection(&says, CLOSES, TIMEOUT_MS, "UNSUPPORTED: speak version 1");
+}
+
+static void a_frame_size_that_cannot_be_worked_with_is_no_welcome(void **state)
+{
+    (void)state;
+    struct buf says = {0};
+    say_welcome_of(&says, 200);
+    expect_no_connection(&says, STAYS, TIMEOUT_MS, "max_frame_bytes of 200 is too small");
+    say_welcome_of(&says, UINT32_MAX);
+    expect_no_connection(&says, STAYS, TIMEOUT_MS, "max_frame_bytes of 4294967295 is too large");
+}
+
+static void a_flood_of_nothing_is_no_answer(void **state)
+{
+    (void)state;
+    struct buf says = {0};
+    expect_no_connection(&says, FLOODS, 300, "no answer from the daemon within 300 ms");
+    say_welcome(&says);
+    expect_end(&says, FLOODS, LIBAOI_ETIMEOUT, "no answer from the daemon within 50 ms");
+    char error[400];
+    say_welcome(&says);
+    struct fake fake = fake_start(&says, FLOODS);
+    struct libaoi *c = connect_to(&fake, TIMEOUT_MS, error, sizeof error);
+    assert_non_null(c);
+    assert_int_equal(libaoi_bye(c, 50), LIBAOI_ETIMEOUT);
+    libaoi_close(c);
+    fake_stop(&fake);
+    buf_clear(&says);
+}
+
+/* A Bye that nobody answered has ended no session. */
+static void a_bye_is_said_or_it_fails(void **state)
+{
+    (void)state;
+    struct buf says = {0};
+    for (int broken = 0; broken < 2; broken++) {
+        char error[400];
+        say_welcome(&says);
+        struct fake fake = fake_start(&says, CLOSES);
+        struct libaoi_options options = {.address = fake.address, .timeout_ms = TIMEOUT_MS, .resume = true};
+        struct libaoi *c = libaoi_connect(&options, error, sizeof error);
+        assert_non_null(c);
+        if (broken) assert_int_equal(libaoi_wait(c, libaoi_ping(c, 1), TIMEOUT_MS), LIBAOI_ECLOSED);
+        assert_int_equal(libaoi_bye(c, TIMEOUT_MS), LIBAOI_ECLOSED);
+        assert_int_equal(libaoi_unanswered(c), 1); /* the Ping or the Bye */
+        libaoi_abandon(c);
+        fake_stop(&fake);
+        buf_clear(&says);
+    }
 }
 
 static void replies_out_of_order_end_the_connection(void **state)
@@ -187,10 +246,10 @@ static void replies_out_of_order_end_the_connection(void **state)
     struct buf says = {0};
     say_welcome(&says);
     say_pong(&says, 3);
-    expect_end(&says, true, LIBAOI_EPROTOCOL, "a reply to frame 3 where one to 2 is due");
+    expect_end(&says, STAYS, LIBAOI_EPROTOCOL, "a reply to frame 3 where one to 2 is due");
     say_welcome(&says);
     say_welcome(&says);
-    expect_end(&says, true, LIBAOI_EPROTOCOL, "a reply to frame 1 where one to 2 is due");
+    expect_end(&says, STAYS, LIBAOI_EPROTOCOL, "a reply to frame 1 where one to 2 is due");
 }
 
 static void a_delta_that_may_not_come_ends_the_connection(void **state)
@@ -200,10 +259,10 @@ static void a_delta_that_may_not_come_ends_the_connection(void **state)
     say_welcome(&says);
     say_enter(&says, 1);
     say_enter(&says, 2);
-    expect_end(&says, true, LIBAOI_EPROTOCOL, "enter of 5, which is in the view");
+    expect_end(&says, STAYS, LIBAOI_EPROTOCOL, "enter of 5, which is in the view");
     say_welcome(&says);
     say_enter(&says, 4);
-    expect_end(&says, true, LIBAOI_EPROTOCOL, "expected delta 1");
+    expect_end(&says, STAYS, LIBAOI_EPROTOCOL, "expected delta 1");
 }
 
 static char heard[512]; /* what the handlers below were called with, in order */
@@ -279,10 +338,10 @@ static void a_message_of_who_is_not_seen_and_a_notice_as_a_reply_end_the_connect
     struct buf says = {0};
     say_welcome(&says);
     say_messages(&says, 1, 6);
-    expect_end(&says, true, LIBAOI_EPROTOCOL, "message of 6, which is not in the view");
+    expect_end(&says, STAYS, LIBAOI_EPROTOCOL, "message of 6, which is not in the view");
     say_welcome(&says);
     say_notices(&says, 2);
-    expect_end(&says, true, LIBAOI_EPROTOCOL, "a reply to frame 2");
+    expect_end(&says, STAYS, LIBAOI_EPROTOCOL, "a reply to frame 2");
 }
 
 static void the_reason_of_a_close_is_told(void **state)
@@ -291,9 +350,9 @@ static void the_reason_of_a_close_is_told(void **state)
     struct buf says = {0};
     say_welcome(&says);
     say_error(&says, 0, LIBAOI_MALFORMED, "that is no frame");
-    expect_end(&says, false, LIBAOI_ECLOSED, "the daemon closed the connection: MALFORMED: that is no frame");
+    expect_end(&says, CLOSES, LIBAOI_ECLOSED, "the daemon closed the connection: MALFORMED: that is no frame");
     say_welcome(&says);
-    expect_end(&says, false, LIBAOI_ECLOSED, "the daemon closed the connection");
+    expect_end(&says, CLOSES, LIBAOI_ECLOSED, "the daemon closed the connection");
     say_welcome(&says);
     say_error(&says, 2, LIBAOI_UNKNOWN_SPACE, "not the reason");
     struct fake fake = fake_start(&says, false);
@@ -310,7 +369,7 @@ static void the_reason_of_a_close_is_told(void **state)
     fake_stop(&fake);
     buf_clear(&says);
     say_welcome(&says);
-    expect_end(&says, true, LIBAOI_ETIMEOUT, "no answer from the daemon within 50 ms");
+    expect_end(&says, STAYS, LIBAOI_ETIMEOUT, "no answer from the daemon within 50 ms");
 }
 
 static void what_arrives_byte_by_byte_or_all_at_once_is_the_same(void **state)
@@ -368,6 +427,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_daemon_that_keeps_silent_or_speaks_nonsense_is_no_daemon),
+        cmocka_unit_test(a_frame_size_that_cannot_be_worked_with_is_no_welcome),
+        cmocka_unit_test(a_flood_of_nothing_is_no_answer),
+        cmocka_unit_test(a_bye_is_said_or_it_fails),
         cmocka_unit_test(replies_out_of_order_end_the_connection),
         cmocka_unit_test(a_delta_that_may_not_come_ends_the_connection),
         cmocka_unit_test(messages_and_notices_reach_their_handlers_in_order),
