@@ -1,6 +1,8 @@
 /* aoictl.c: the command line to a running aoid: the table of verbs, help, scripts from standard input, and what to do about refusals. */
 #include "tools/aoictl.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -229,7 +231,7 @@ static char *next_line(struct aoictl *ctl, struct buf *in, int *worst)
         }
         if (ended) return NULL;
         struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = libaoi_fd(ctl->c), .events = POLLIN}};
-        int ready = poll(fds, 2, idle_ms ? (int)(idle_ms / 3) : -1);
+        int ready = poll(fds, 2, idle_ms ? (int)(idle_ms / 3) + 1 : -1);
         if (libaoi_poll(ctl->c, 0) < 0) { /* this pings */
             *worst = aoictl_call_failed(ctl);
             return NULL;
@@ -358,6 +360,8 @@ static int parse_options(struct aoictl *ctl, int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct aoictl ctl = {.timeout_ms = DEFAULT_TIMEOUT_MS};
+    for (int fd = 0; fd >= 0 && fd <= STDERR_FILENO;) /* what is closed must not become the daemon's socket */
+        if ((fd = open("/dev/null", O_RDWR)) > STDERR_FILENO) close(fd);
     int status = parse_options(&ctl, argc, argv);
     if (status >= 0) return status;
     if (ctl.tls && ctl.address != NULL && (strncmp(ctl.address, "unix:", 5) == 0 || strchr(ctl.address, '/') != NULL))
@@ -374,5 +378,7 @@ int main(int argc, char **argv)
     struct sigaction act = {.sa_handler = on_signal};
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
-    return run(&ctl, n, words);
+    status = run(&ctl, n, words);
+    if (fflush(stdout) != 0 || ferror(stdout)) status = aoictl_failed(&ctl, "standard output cannot be written: %s", strerror(errno));
+    return status;
 }

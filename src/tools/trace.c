@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <lzma.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,6 +68,7 @@ static char *reader_line(struct reader *r)
         const uint8_t *at = buf_data(&r->text);
         size_t have = buf_len(&r->text);
         const uint8_t *newline = have ? memchr(at, '\n', have) : NULL;
+        if (!newline && have >= LINE_MAX_BYTES) r->fault = "a line is too long";
         if (!newline && !r->ended && !r->fault) {
             reader_fill(r);
             continue;
@@ -178,7 +180,7 @@ int trace_load(struct trace *trace, const char *path, char *error, size_t error_
     struct timed_row *rows = mem_alloc((table.rows + 1) * sizeof *rows);
     for (size_t i = 0; i < table.rows; i++) {
         const double *cell = table.cells.at + i * table.columns;
-        bad |= !(cell[id] >= 1 && cell[id] <= MAX_ID);
+        bad |= !(cell[id] >= 1 && cell[id] <= MAX_ID && cell[id] == floor(cell[id]));
         rows[i] = (struct timed_row){cell[t], {bad ? 0 : (uint64_t)cell[id], (float)cell[x], (float)cell[y]}};
     }
     if (bad || !table.rows) {

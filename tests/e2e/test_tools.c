@@ -239,6 +239,24 @@ static void a_limit_is_looked_for_in_the_configuration_only_where_it_stands_ther
     rig_stop(&tight);
 }
 
+/* What is read is what `2>&1` makes of it, which would stand behind the `#`. */
+static void output_that_goes_nowhere_is_told_and_never_to_the_daemon(void **state)
+{
+    (void)state;
+    assert_int_equal(aoictl("", "spaces 2>&1 >/dev/full #"), 1);
+    expect_output("aoictl: standard output cannot be written: No space left on device");
+    assert_int_equal(aoictl("", "create 1"), 0);
+    assert_int_equal(aoictl("", "stats 1 0<&- 1>&- #"), 0); /* nor from it */
+    assert_int_equal(aoictl("", "- 0<&-"), 0);
+}
+
+static void a_line_without_end_is_no_trace(void **state)
+{
+    (void)state;
+    assert_int_equal(aoictl("", "replay /dev/zero"), 1);
+    expect_output("a line is too long");
+}
+
 static void replay_drives_a_trace_that_is_packed_or_not(void **state)
 {
     (void)state;
@@ -307,6 +325,7 @@ static void broken_tables_are_refused_with_their_line(void **state)
         {"t,id,x,y\n1,2,3,4\n1,2,3,4,5\n", ":3: is not a row of numbers"},
         {"t,id,x,y\n1,2,x,4\n", ":2: is not a row of numbers"},
         {"t,id,x,y\n1,0,3,4\n", "an id is no whole number from 1"},
+        {"t,id,x,y\n1,1.5,3,4\n", "an id is no whole number from 1"},
     };
     char path[256], error[300];
     struct trace loaded;
@@ -419,6 +438,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(replay_drives_a_trace_that_is_packed_or_not, setup, teardown),
         cmocka_unit_test_setup_teardown(replay_sums_up_what_was_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(broken_tables_are_refused_with_their_line, setup, teardown),
+        cmocka_unit_test_setup_teardown(output_that_goes_nowhere_is_told_and_never_to_the_daemon, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_line_without_end_is_no_trace, setup, teardown),
         cmocka_unit_test(percentiles_are_those_of_the_values_to_a_few_percent),
         cmocka_unit_test_setup_teardown(aoibench_measures_a_daemon_over_the_network, setup, teardown),
         cmocka_unit_test(aoibench_measures_input_queries_and_what_sending_alone_costs),
