@@ -114,7 +114,11 @@ static int run(struct daemon *d)
     }
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow any more is one that cannot be written */
-    CHECK(uv_loop_init(&d->loop) == 0);
+    int begun = uv_loop_init(&d->loop);
+    if (begun != 0) {
+        snprintf(err, sizeof err, "no event loop: %s", uv_strerror(begun));
+        return not_started(err);
+    }
     start_signal(d, &d->term, on_signal, SIGTERM);
     start_signal(d, &d->interrupt, on_signal, SIGINT);
     start_signal(d, &d->hangup, on_hangup, SIGHUP);
