@@ -94,7 +94,7 @@ void aoi__space_free(struct aoi_space *space)
 void aoi__space_give_back(struct aoi_space *space)
 {
     if (space->slot_n <= FEW_SLOTS || space->free_slots.n < space->slot_n || space->player_n > 0) return;
-    if (space->flush_phase != AOI__FLUSH_NONE) return; /* the flush will, when it ends */
+    if (space->flush_phase != AOI__FLUSH_NONE || space->messages.n > 0) return; /* the flush will, when it ends: who comes before may see messages */
     clear(space);
     *space = (struct aoi_space){.world = space->world,
                                 .id = space->id,
