@@ -98,7 +98,11 @@ void aoi__messages_clear(struct aoi_space *space)
         if (m->slot != AOI__NONE) space->cold[m->slot].flags &= ~(uint32_t)AOI__PUBLISHED;
         aoi__blob_free(space, m->body);
     }
-    for (uint32_t p = 0; space->posts.n > 0 && p < space->players.n; p++) space->players.at[p].post = AOI__NONE;
+    bool any = space->posts.n > 0 || (space->messages.n > 0 && space->away_n > 0);
+    for (uint32_t p = 0; any && p < space->players.n; p++) {
+        space->players.at[p].post = AOI__NONE;
+        if (space->players.at[p].away) space->players.at[p].lost += space->messages.n;
+    }
     space->messages.n = 0;
     space->posts.n = 0;
 }

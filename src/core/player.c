@@ -258,6 +258,7 @@ void aoi__player_away(struct aoi_space *space, uint32_t player, bool away)
     space->away_n += away ? 1 : UINT32_MAX;
     aoi__observe_away(space, p);
     if (away) return;
+    if (space->flush_phase != AOI__FLUSH_NONE) p->lost += space->messages.n; /* the flush may have passed it by */
     p->full = true;
     aoi__player_dirty(space, player);
 }

@@ -158,6 +158,40 @@ CASE(skipped_players_and_full_deltas_lose_casts_and_say_how_many_at_most)
     assert_string_equal(rig_told(r, 9)->text, " M21=five");
 }
 
+CASE(who_is_away_hears_how_many_casts_at_most_it_has_lost_also_of_whom_it_only_keeps_for_a_while)
+{
+    rig_set(r, (struct aoi_space_change){.has_min_stay_ms = true, .min_stay_ms = 1u << 30});
+    rig_add(r, U, 0, 0, 10);
+    rig_add(r, M, 5, 0, 0);
+    assert_int_equal(model_subscribe(&r->m, r->s, 2, 9, U, false), AOI_OK);
+    rig_flush(r);
+    rig_move(r, M, 5000, 0);
+    rig_flush(r);
+    rig_cast(r, M, "far");
+    assert_string_equal(rig_tells(r, 9), "M21=far");
+    model_owner_away(&r->m, 2, true);
+    for (int i = 0; i < 3; i++) {
+        rig_cast(r, M, "nobody is there");
+        rig_flush(r);
+    }
+    model_owner_away(&r->m, 2, false);
+    assert_string_equal(rig_tells(r, 9), "full E21(5000,0) lost3");
+    rig_cast(r, M, "again");
+    assert_string_equal(rig_tells(r, 9), "M21=again");
+}
+
+CASE(a_cast_is_heard_though_the_space_has_emptied_since)
+{
+    rig_cast_at(r, 5, 5, 5, 5, "before the crowd");
+    rig_flush(r);
+    for (uint64_t id = 1; id <= 1000; id++) assert_int_equal(rig_add_by(r, 2, AOI_ADD_NEW, id, 0, 0, 0, NULL), AOI_OK);
+    rig_flush(r);
+    rig_cast_at(r, 5, 5, 5, 5, "goodbye");
+    model_owner_end(&r->m, 2, true);
+    rig_viewport(r, P, 0, 0, 10, 10);
+    assert_string_equal(rig_tells(r, P), "M0=goodbye");
+}
+
 CASE(casts_for_which_there_is_no_room_are_lost_and_counted)
 {
     watch(r);
@@ -444,6 +478,8 @@ int main(void)
         cmocka_unit_test(a_cast_into_a_cell_reaches_the_block_around_it),
         cmocka_unit_test(nothing_is_delivered_of_a_publisher_that_is_gone_or_not_yet_entered),
         cmocka_unit_test(skipped_players_and_full_deltas_lose_casts_and_say_how_many_at_most),
+        cmocka_unit_test(who_is_away_hears_how_many_casts_at_most_it_has_lost_also_of_whom_it_only_keeps_for_a_while),
+        cmocka_unit_test(a_cast_is_heard_though_the_space_has_emptied_since),
         cmocka_unit_test(casts_for_which_there_is_no_room_are_lost_and_counted),
         cmocka_unit_test(casting_is_for_owners_within_limits),
         cmocka_unit_test(what_a_stay_or_a_margin_keeps_or_appeal_brings_is_heard),
