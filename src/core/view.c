@@ -338,7 +338,7 @@ static void look_at(struct aoi_space *space, uint32_t player, struct aoi_flush_i
 {
     const struct aoi_sink *sink = &space->world->sink;
     struct aoi__player *p = &space->players.at[player];
-    if (p->away) { /* comes back with a full delta, until when there is nothing to do for it */
+    if (p->away) {         /* comes back with a full delta, until when there is nothing to do for it */
         p->skipped = true; /* what it loses of messages is counted as these are cleared: it need not be dirty */
         space->dirty.at[player / 64] &= ~((uint64_t)1 << player % 64);
         return;
