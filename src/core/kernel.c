@@ -507,20 +507,13 @@ WIDE INLINE void put_half(const struct columns *c, uint32_t k, uint32_t want, st
     advance(to, rows, flat, extra);
 }
 
-ALWAYS uint32_t bits_of_float(float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return bits;
-}
-
 /* Whether the sieve's box changes its sign on no axis. Then floats are in order as their bits are, or backwards, and a coordinate lies in the box if it is no more than `width` from
  * `first`, as numbers that wrap: one comparison instead of two. Nobody stands at -0.0, and NaN is far from all. */
 ALWAYS bool is_of_one_sign(const struct aoi__sieve *s)
 {
-    uint32_t changes = 0;
-    for (uint32_t a = 0; a < s->dims; a++) changes |= bits_of_float(s->lo[a]) ^ bits_of_float(s->hi[a]);
-    return changes >> 31 == 0;
+    bool is = true;
+    for (uint32_t a = 0; a < s->dims; a++) is &= !signbit(s->lo[a]) == !signbit(s->hi[a]);
+    return is;
 }
 
 /* The sieve's box, sixteen times. */
