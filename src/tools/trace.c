@@ -68,13 +68,12 @@ static char *reader_line(struct reader *r)
         const uint8_t *at = buf_data(&r->text);
         size_t have = buf_len(&r->text);
         const uint8_t *newline = have ? memchr(at, '\n', have) : NULL;
-        if (!newline && have >= LINE_MAX_BYTES) r->fault = "a line is too long";
-        if (!newline && !r->ended && !r->fault) {
+        size_t len = newline ? (size_t)(newline - at) : have;
+        if (!newline && len < LINE_MAX_BYTES && !r->ended && !r->fault) {
             reader_fill(r);
             continue;
         }
         if (r->fault || (!newline && !have)) return NULL;
-        size_t len = newline ? (size_t)(newline - at) : have;
         r->line_number++;
         if (len >= LINE_MAX_BYTES) {
             r->fault = "a line is too long";
