@@ -314,7 +314,7 @@ static void messages_and_notices_reach_their_handlers_in_order(void **state)
     say_messages(&says, 1, 5);
     say_notices(&says, 0);
     say_pong(&says, 2);
-    struct fake fake = fake_start(&says, true);
+    struct fake fake = fake_start(&says, STAYS);
     const struct libaoi_options options = {
         .address = fake.address,
         .mirror = true,
@@ -355,7 +355,7 @@ static void the_reason_of_a_close_is_told(void **state)
     expect_end(&says, CLOSES, LIBAOI_ECLOSED, "the daemon closed the connection");
     say_welcome(&says);
     say_error(&says, 2, LIBAOI_UNKNOWN_SPACE, "not the reason");
-    struct fake fake = fake_start(&says, false);
+    struct fake fake = fake_start(&says, CLOSES);
     char error[400];
     struct libaoi *c = connect_to(&fake, TIMEOUT_MS, error, sizeof error);
     assert_non_null(c);
@@ -380,7 +380,7 @@ static void what_arrives_byte_by_byte_or_all_at_once_is_the_same(void **state)
     say_welcome(&says);
     say_enter(&says, 1);
     say_pong(&says, 2);
-    struct fake fake = fake_start(&says, true);
+    struct fake fake = fake_start(&says, STAYS);
     struct libaoi *c = connect_to(&fake, TIMEOUT_MS, error, sizeof error);
     assert_non_null(c);
     assert_int_equal(libaoi_wait(c, libaoi_ping(c, 1), TIMEOUT_MS), 0);
