@@ -15,10 +15,8 @@ struct aoi__sieve {
     const uint32_t *page;
     uint32_t n;
     uint32_t dims;
-    bool extra;        /* rows have that column */
-    uint32_t mask;     /* layers */
-    uint32_t own_page; /* a page and its places that are never inside: where the unit stands */
-    uint64_t own;
+    bool extra;           /* rows have that column */
+    uint32_t mask;        /* layers */
     float lo[3], hi[3];   /* box; no bound is -0.0 */
     const double *center; /* three: sphere, tiers */
     double radius;        /* sphere */
