@@ -716,8 +716,10 @@ static int check_space(struct config *config, uint32_t i, char *err)
 {
     struct config_space *space = &config->spaces.at[i];
     const char *why = NULL;
-    char same[96];
+    char same[96], no_id[CONFIG_ERROR_MAX];
+    uint64_t named = space->id;
     if (space->id == 0) why = label_fault(space);
+    if (parse_id(NULL, space->label, &named, no_id) == 0 && named != space->id) why = "a section named by a number is of the space of that id";
     if (why == NULL && aoi_settings_check(&space->settings, &why) == AOI_OK) why = NULL;
     const struct config_space *first = config_space_of(config, space->id);
     if (why == NULL && first != space) {
