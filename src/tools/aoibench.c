@@ -209,9 +209,14 @@ static int run(const struct command *command, struct aoibench_options *o)
     const char *const args[] = {"--set", option};
     snprintf(option, sizeof option, "unix_socket=/tmp/aoibench-%d.socket", (int)getpid());
     int status = o->aoid ? daemon_start(&daemon, o->aoid, args, command->bit == QUERY ? 2 : 0, error, sizeof error) : 0;
+    if (o->aoid && !status) daemon_forget(&daemon);
     if (o->aoid && !status) o->address = command->bit == QUERY ? socket : daemon.address;
     if (!status) status = command->run(o, o->aoid ? daemon.pid : (pid_t)o->pid, error, sizeof error);
     if (o->aoid) daemon_stop(&daemon, 10000);
+    if (!status && (fflush(stdout) != 0 || ferror(stdout))) {
+        status = -1;
+        snprintf(error, sizeof error, "standard output cannot be written: %s", strerror(errno));
+    }
     if (status) fprintf(stderr, "aoibench: %s\n", error);
     return status ? 1 : 0;
 }

@@ -25,13 +25,14 @@ static int status_of(int status)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static void remove_dir(struct daemon *d)
+void daemon_forget(struct daemon *d)
 {
     char path[sizeof d->dir + 8];
     snprintf(path, sizeof path, "%s/port", d->dir);
     unlink(path);
     unlink(d->log);
     rmdir(d->dir);
+    d->dir[0] = '\0';
 }
 
 /* The last lines of the log: why a daemon did not start. */
@@ -100,7 +101,7 @@ int daemon_start(struct daemon *d, const char *path, const char *const *args, si
     if (d->pid < 0) {
         snprintf(error, error_size, "cannot start a process: %s", strerror(errno));
         d->pid = 0;
-        remove_dir(d);
+        daemon_forget(d);
         return -1;
     }
     int ended = -1;
@@ -143,8 +144,7 @@ int daemon_stop(struct daemon *d, int timeout_ms)
             status = daemon_wait(d, 10000);
         }
     }
-    if (d->dir[0]) remove_dir(d);
-    d->dir[0] = '\0';
+    if (d->dir[0]) daemon_forget(d);
     return status;
 }
 

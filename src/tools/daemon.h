@@ -17,6 +17,8 @@ struct daemon {
 /* Starts the program at `path` with the arguments args[0 .. n) behind "--listen 127.0.0.1:0 --port-file FILE", and waits until it listens. 0, or -1 with a
  * sentence in error (and nothing left behind). */
 int daemon_start(struct daemon *d, const char *path, const char *const *args, size_t n, char *error, size_t error_size);
+/* Removes the directory now, so that nothing of it is left however this process ends; the daemon goes on without. */
+void daemon_forget(struct daemon *d);
 /* SIGTERM, then SIGKILL after timeout_ms; removes the directory. The exit status, or 128 + the signal that ended it. */
 int daemon_stop(struct daemon *d, int timeout_ms);
 /* Waits up to timeout_ms for it to end by itself. As daemon_stop() but -1 if it still runs; the directory stays until daemon_stop(). */

@@ -363,5 +363,7 @@ int main(int argc, char **argv)
     else
         o.workload->run(&o, &r);
     report(&r);
-    return r.mismatches == 0 ? 0 : 1;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return r.mismatches == 0 ? 0 : 1;
+    perror("aoibench core: standard output cannot be written");
+    return 1;
 }

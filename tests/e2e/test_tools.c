@@ -245,6 +245,8 @@ static void output_that_goes_nowhere_is_told_and_never_to_the_daemon(void **stat
     (void)state;
     assert_int_equal(aoictl("", "spaces 2>&1 >/dev/full #"), 1);
     expect_output("aoictl: standard output cannot be written: No space left on device");
+    assert_int_equal(run("", "aoibench", "ceiling --seconds 0.05 2>&1 >/dev/full #"), 1);
+    expect_output("aoibench: standard output cannot be written: No space left on device");
     assert_int_equal(aoictl("", "create 1"), 0);
     assert_int_equal(aoictl("", "stats 1 0<&- 1>&- #"), 0); /* nor from it */
     assert_int_equal(aoictl("", "- 0<&-"), 0);
