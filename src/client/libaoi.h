@@ -265,7 +265,8 @@ const struct libaoi_counters *libaoi_counters(const struct libaoi *c);
  * The daemon closes a connection that sends nothing for idle_timeout_ms: this, and everything that waits, sends a Ping (seq 0, without an answer) when nothing was
  * sent for a third of that. So it is enough to call it that often; with no_ping that is the caller's to do. */
 int libaoi_poll(struct libaoi *c, int timeout_ms);
-/* Until the reply to frame `seq` has come (its ack or pong handler has run). An Error as the reply is LIBAOI_EREFUSED. */
+/* Until the reply to frame `seq` has come (its ack or pong handler has run). An Error as the reply is LIBAOI_EREFUSED: of a frame that was answered
+ * before this call that is known only while no later one has been refused; the error handler is told of all. */
 int libaoi_wait(struct libaoi *c, uint64_t seq, int timeout_ms);
 /* Sends, and waits until everything has been answered. LIBAOI_EREFUSED if an Error was among the answers; refused commands are not: see the ack handler.
  * LIBAOI_ECLOSED on a connection that is gone, by libaoi_bye() too, even if nothing was left to be answered: what was queued since went nowhere. */
