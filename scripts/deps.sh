@@ -65,6 +65,10 @@ find_missing() {
     tool valgrind valgrind
     tool binutils readelf
     tool git git
+    [ "$(uname -m)" = x86_64 ] || return 0
+    tool gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc
+    need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/include/stdio.h
+    tool qemu-user-static qemu-aarch64-static
 }
 clang_sanitizes() { [ -e "$(clang -print-file-name=libclang_rt.asan-"$(uname -m)".a)" ] || [ -e "$(clang -print-runtime-dir)/libclang_rt.asan.a" ]; }
 
