@@ -712,6 +712,12 @@ static const char *label_fault(const struct config_space *space)
     return space->path == NULL ? "no section has this name, and a new space needs an id: --set space.NAME.id=1" : "needs an id, `id = 1` for example";
 }
 
+/* Six numbers, where four are meant, or three dimensions. */
+static bool has_too_many_bounds(const struct aoi_settings *set)
+{
+    return set->bounded && set->dimensions == 2 && (set->min[2] > -AOI_COORD_MAX || set->max[2] < AOI_COORD_MAX);
+}
+
 static int check_space(struct config *config, uint32_t i, char *err)
 {
     struct config_space *space = &config->spaces.at[i];
@@ -720,6 +726,8 @@ static int check_space(struct config *config, uint32_t i, char *err)
     uint64_t named = space->id;
     if (space->id == 0) why = label_fault(space);
     if (parse_id(NULL, space->label, &named, no_id) == 0 && named != space->id) why = "a section named by a number is of the space of that id";
+    if (why == NULL && has_too_many_bounds(&space->settings))
+        why = "bounds has a z, and the space is of two dimensions: bounds = min_x min_y max_x max_y, or dimensions = 3";
     if (why == NULL && aoi_settings_check(&space->settings, &why) == AOI_OK) why = NULL;
     const struct config_space *first = config_space_of(config, space->id);
     if (why == NULL && first != space) {

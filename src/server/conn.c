@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "server/explain.h"
 #include "server/server.h"
 #include "wire/frame.h"
 
@@ -215,7 +216,8 @@ static size_t apply_frames(struct conn *conn, const uint8_t *data, size_t len, b
         enum frame_status status = frame_next(data + used, len - used, frame_limit(conn), &frame);
         if (status == FRAME_INCOMPLETE) break;
         if (status == FRAME_TOO_LARGE) {
-            turn_away(conn, CODEC_FRAME_TOO_LARGE, dispatch_text(CODEC_FRAME_TOO_LARGE), CLOSE_TOO_LARGE);
+            const char *why = explain_length(&conn->server->dispatch, session->state == SESSION_HELLO_WAIT, frame_limit(conn));
+            turn_away(conn, CODEC_FRAME_TOO_LARGE, why, CLOSE_TOO_LARGE);
             break;
         }
         conn->server->flusher.since_ns = conn->held_ns;

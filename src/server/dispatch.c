@@ -36,8 +36,7 @@ const char *dispatch_text(int code)
         [CODEC_UNSUPPORTED] = "empty, or of a kind unknown to this version",
         [CODEC_UNAUTHENTICATED] = "the first frame must be Hello",
         [CODEC_MALFORMED] = "the bytes are not a frame of this protocol",
-        [CODEC_FRAME_TOO_LARGE] =
-            "a frame longer than max_frame_bytes, or a first frame longer than 4096 bytes; a length is a varint of at most 4 bytes",
+        [CODEC_FRAME_TOO_LARGE] = "a frame longer than it may be",
         [CODEC_DRAINING] = "the daemon is about to exit and takes no more commands",
     };
     return code >= 0 && code < CODEC_CODES ? texts[code] : "";

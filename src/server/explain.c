@@ -381,6 +381,16 @@ const char *explain_sessions(struct dispatch *dispatch)
     return text != NULL ? text : "there are max_sessions already, those included whose lease runs";
 }
 
+const char *explain_length(struct dispatch *dispatch, bool first, size_t limit)
+{
+    const char *text = say(
+        dispatch,
+        first ? "a first frame (Hello) is of %zu bytes at most: this is a longer one, or no length at all; that is a varint of at most 4 bytes"
+              : "over max_frame_bytes = %zu, or no length of a frame at all: that is a varint of at most 4 bytes",
+        limit);
+    return text != NULL ? text : dispatch_text(CODEC_FRAME_TOO_LARGE);
+}
+
 const char *explain_seq(struct dispatch *dispatch, uint64_t seq, uint64_t last)
 {
     const char *text = say(dispatch, "seq must increase from frame to frame: this one has %llu, and there was one with %llu", (unsigned long long)seq,

@@ -23,6 +23,8 @@ const char *explain_memory(struct dispatch *dispatch);
 const char *explain_view(struct dispatch *dispatch, uint32_t max_view);
 /* One session more would be over max_sessions. */
 const char *explain_sessions(struct dispatch *dispatch);
+/* A frame's length is over the limit, or no length; first: that of a first frame. */
+const char *explain_length(struct dispatch *dispatch, bool first, size_t limit);
 /* A frame's seq is not above the last one. */
 const char *explain_seq(struct dispatch *dispatch, uint64_t seq, uint64_t last);
 

@@ -159,6 +159,17 @@ def a_frame_of_exactly_the_limit_passes_and_one_byte_more_closes():
 
 
 @test
+def a_length_beyond_the_limit_is_told_with_the_limit_that_it_is_beyond():
+    with Daemon(max_frame_bytes="256KiB") as d:
+        with Connection(d.port) as c:
+            c.write(b"\x81\x80\x10")
+            assert c.next().error.text.startswith("over max_frame_bytes = 262144"), "after Hello"
+        with Connection(d.port, hello=False) as c:
+            c.write(b"\x81\x20")
+            assert c.next().error.text.startswith("a first frame (Hello) is of 4096 bytes at most"), "before Hello"
+
+
+@test
 def a_frame_that_trickles_ends_by_frame_timeout_ms():
     with Daemon(frame_timeout_ms=300) as d, Bystander(d) as other, Connection(d.port) as c, Connection(d.port) as quick:
         c.write(aoi.varint(1 << 20))

@@ -175,6 +175,7 @@ static void faults_are_told_with_file_and_line(void **state)
     refused("[space 1]\n[limits]\n[space 1]\n", "f:3: this space has a section already");
     refused("[space]\n", "f:1: a space needs a name or an id");
     refused("[space one]\nid = 2\n[space 2]\n", "f:3: [space 2]: [space one] has the same id");
+    refused("[space 1]\nbounds = 0 0 0 1 1 1\n", "f:1: [space 1]: bounds has a z, and the space is of two dimensions");
     refused("[space 1]\nid = 2\n", "f:1: [space 1]: a section named by a number is of the space of that id");
     refused("\n[space town]\n", "f:2: [space town]: needs an id");
     refused("\n[space 0]\n", "f:2: [space 0]: this is no id: ids are whole numbers from 1 to 2^64 - 1");
