@@ -61,7 +61,8 @@ static const struct verb {
 static void print_help(FILE *out)
 {
     fprintf(out, "usage: aoictl [--address HOST:PORT] [--tls] [--timeout MS] [--hold] VERB ...\n"
-                 "       aoictl [...] -          verbs from standard input, one a line\n\n");
+                 "       aoictl [...] -          verbs from standard input, one a line; one that fails ends nothing\n"
+                 "Exit status: 0 all was done, 1 something failed, 2 something was not understood.\n\n");
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) fprintf(out, "  %-9s %-41s %s\n", verbs[i].name, verbs[i].words, verbs[i].help);
     fprintf(
         out,
