@@ -116,6 +116,7 @@ static bool join(struct dispatch *dispatch, struct session *session, const struc
     if (resumed) {
         dispatch_finish(dispatch);
         sessions_resume(sessions, standing, session);
+        if (frame->u.hello.lease_ms != 0) standing->lease_ms = lease_ms(dispatch->config, frame->u.hello.lease_ms);
         session->last_seq = 0;
     } else {
         standing = sessions_begin(sessions, session, lease_ms(dispatch->config, frame->u.hello.lease_ms));

@@ -245,13 +245,16 @@ static const char *space_owner_fault(const struct aoi_space *space, bool destroy
 /* NULL: the usual text says enough. */
 static const char *owner_fault(const struct dispatch *d, const struct aoi_space *space, const struct codec_command *command, uint64_t id)
 {
-    bool player = false, taking = false;
+    bool player = false, taking = false, upsert = false;
     struct aoi_entity entity;
     switch (command->kind) {
     case CODEC_SET_SPACE:
     case CODEC_DESTROY_SPACE: return space_owner_fault(space, command->kind == CODEC_DESTROY_SPACE);
     case CODEC_RELEASE: return NULL; /* what it names may be of either kind */
-    case CODEC_ADD_ENTITY: taking = true; break;
+    case CODEC_ADD_ENTITY:
+        taking = true;
+        upsert = command->u.add_entity.mode == AOI_ADD_UPSERT;
+        break;
     case CODEC_OPEN_PLAYER:
         player = true;
         taking = command->u.open_player.settings.take_over;
@@ -264,6 +267,7 @@ static const char *owner_fault(const struct dispatch *d, const struct aoi_space 
     case CODEC_CLEAR_VIEWPORT: player = true; break;
     default: break;
     }
+    if (upsert) return "it belongs to another session, which is connected as far as is known: UPSERT does not take that, ADOPT may";
     if (taking) return "it belongs to another session, which is connected and has not released it to this one";
     aoi_owner owner = player ? aoi_player_owner(space, id) : aoi_entity_get(space, id, &entity) == AOI_OK ? entity.owner : 0;
     const struct standing *standing = sessions_of_owner(d->sessions, owner);

@@ -103,7 +103,8 @@ static const char *parse_row(struct trace_table *t, const char *line)
     for (uint32_t c = 0; c < t->columns; c++) {
         char *end;
         t->cells.at[t->cells.n + c] = strtod(line, &end);
-        if (end == line || *end != (c + 1 < t->columns ? ',' : '\0')) return "is not a row of numbers like the header";
+        if (end == line || *end != (c + 1 < t->columns ? ',' : '\0') || !isfinite(t->cells.at[t->cells.n + c]))
+            return "is not a row of numbers like the header";
         line = end + 1;
     }
     t->cells.n += t->columns;

@@ -78,6 +78,20 @@ def a_session_outlives_its_connection_and_goes_on_where_it_was():
 
 
 @test
+def a_resume_may_ask_for_another_lease():
+    with daemon(max_lease_ms=20000) as d:
+        c = Connection(d.port, lease_ms=9000)
+        for asked, got in (0, 9000), (12000, 12000), (0, 12000), (1000000, 20000), (500, 500):
+            cut(c)
+            c = Connection(d.port, resume=c, lease_ms=asked)
+            assert c.welcome.resumed and c.welcome.lease_ms == got, (asked, c.welcome)
+        cut(c)
+        gone(d, 0)
+        time.sleep(1)
+        assert not Connection(d.port, resume=c).welcome.resumed, "the last one counts"
+
+
+@test
 def a_lease_that_is_over_takes_everything_along():
     with daemon() as d, Connection(d.port) as eye:
         a = Connection(d.port, lease_ms=600)

@@ -326,6 +326,8 @@ static void broken_tables_are_refused_with_their_line(void **state)
         {"t,id,x,y\n1,2,3\n", ":2: is not a row of numbers"},
         {"t,id,x,y\n1,2,3,4\n1,2,3,4,5\n", ":3: is not a row of numbers"},
         {"t,id,x,y\n1,2,x,4\n", ":2: is not a row of numbers"},
+        {"t,id,x,y\n1,2,3,4\nnan,2,3,4\n", ":3: is not a row of numbers"},
+        {"t,id,x,y\n1e999,2,3,4\n", ":2: is not a row of numbers"},
         {"t,id,x,y\n1,0,3,4\n", "an id is no whole number from 1"},
         {"t,id,x,y\n1,1.5,3,4\n", "an id is no whole number from 1"},
     };

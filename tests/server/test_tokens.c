@@ -270,10 +270,14 @@ static void who_does_not_own_it_is_told_what_would_help(void **state)
     expect_text(rig, other, "it belongs to another session");
     BATCH(rig, other, 5, ADD_WITH(AOI_ADD_ADOPT, .id = 1));
     expect_text(rig, other, "it belongs to another session, which is connected and has not released it to this one");
+    BATCH(rig, zone, 3, RELEASE_ENTITY(1, 0));
+    rig_expect_ack(rig, zone, 3, 1);
+    BATCH(rig, other, 6, ADD_WITH(AOI_ADD_UPSERT, .id = 1));
+    expect_text(rig, other, "it belongs to another session, which is connected as far as is known: UPSERT does not take that, ADOPT may");
     sessions_leave(&rig->sessions, zone->standing, 10000);
-    BATCH(rig, other, 6, MOVE(1, 3, 3));
+    BATCH(rig, other, 7, MOVE(1, 3, 3));
     expect_text(rig, other, "it belongs to another session, whose connection is gone: AddEntity with ADOPT takes it over");
-    BATCH(rig, other, 7, OPEN_PLAYER(7));
+    BATCH(rig, other, 8, OPEN_PLAYER(7));
     expect_text(rig, other, "it belongs to another session, whose connection is gone: OpenPlayer with take_over takes it over");
 }
 
