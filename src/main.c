@@ -1,5 +1,6 @@
 /* main.c: aoid: arguments, configuration, signals, run. */
 #include <errno.h>
+#include <libgen.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -147,6 +148,16 @@ static int run(struct daemon *d)
     return status;
 }
 
+/* What is no fault of the configuration: systemd makes the folder at the start (RuntimeDirectory=). */
+static void note_folder(const struct config *config)
+{
+    char path[CONFIG_PATH_MAX];
+    snprintf(path, sizeof path, "%s", config->unix_socket);
+    const char *folder = dirname(path);
+    if (config->unix_socket[0] == '\0' || access(folder, W_OK) == 0) return;
+    printf("but for unix_socket = %s: nothing can be made in %s now (%s)\n", config->unix_socket, folder, strerror(errno));
+}
+
 int main(int argc, char **argv)
 {
     static struct daemon d;
@@ -163,10 +174,9 @@ int main(int argc, char **argv)
         struct doors doors;
         status = doors_load(&doors, &d.config, err) == 0 && hold_check(&d.config, err) == 0 ? 0 : 2;
         doors_clear(&doors);
-        if (status == 0)
-            puts("the configuration is fine");
-        else
-            fprintf(stderr, "aoid: %s\n", err);
+        if (status != 0) fprintf(stderr, "aoid: %s\n", err);
+        if (status == 0) puts("the configuration is fine");
+        if (status == 0) note_folder(&d.config);
     } else if (d.args.replay != NULL && !d.args.done) {
         log_set_level(LOG_LEVEL_WARN); /* what is replayed was told when it happened */
         status = replay(d.args.replay, d.args.replay_index, stdout);

@@ -319,6 +319,8 @@ def a_snapshot_that_cannot_be_written_is_said_at_the_start_and_while_it_runs():
             assert "cannot be written: No such file or directory: " + os.path.dirname(nowhere) in refused_start("--set", option + nowhere, "--check-config", status=2)
             assert "not a regular file" in refused_start("--set", option + folder.dir.name, "--check-config", status=2)
         assert "is fine" in refused_start("--set", "snapshot=" + folder.file, "--check-config", status=0)
+        note = refused_start("--set", "unix_socket=/nowhere/aoid.socket", "--check-config", status=0)
+        assert "is fine\nbut for unix_socket = /nowhere/aoid.socket: nothing can be made in /nowhere now (No such file" in note, note
         inner = os.path.join(folder.dir.name, "inner")
         os.mkdir(inner)
         with Daemon(snapshot=os.path.join(inner, "snapshot"), snapshot_s=1) as d, Connection(d.port) as c:
