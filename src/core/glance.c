@@ -11,7 +11,8 @@
 
 #include "core/cover.h"
 
-#define FETCHED 16 /* pages that are fetched beforehand */
+#define AHEAD 6    /* players of which what is to be read is fetched beforehand */
+#define FETCHED 16 /* pages of each */
 
 /* Those that have appeal: a mask, as if they stood in a page that lies under all watches. */
 struct large {
@@ -160,10 +161,10 @@ static bool differ(struct aoi__glance *g, struct aoi__player *p, size_t room, bo
     return k->left;
 }
 
-void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *p)
+static inline void fetch_player(const struct aoi_space *space, const struct aoi__player *p)
 {
     const struct aoi__cover *c = &p->cover;
-    if (!space->scratch->glance->usable || c->watch == AOI__NONE) return;
+    if (c->watch == AOI__NONE) return;
     const struct aoi__watch *w = &space->watches.at[c->watch];
     __builtin_prefetch(w);
     __builtin_prefetch(&w->lo);
@@ -177,12 +178,22 @@ void aoi__glance_fetch(const struct aoi_space *space, const struct aoi__player *
     if (c->late != NULL) __builtin_prefetch(&space->hot[c->unit]); /* where distances are measured from */
 }
 
-void aoi__glance_fetch_pages(const struct aoi_space *space, const struct aoi__player *p)
+static inline void fetch_pages(const struct aoi_space *space, const struct aoi__player *p)
 {
     const struct aoi__cover *c = &p->cover;
     const struct aoi__page *pool = space->scratch->sieve.pool;
-    if (!space->scratch->glance->usable || c->watch == AOI__NONE) return;
+    if (c->watch == AOI__NONE) return;
     for (const uint32_t *page = c->page, *end = page + (c->n < FETCHED ? c->n : FETCHED); page < end; page++) __builtin_prefetch(&pool[*page]);
+}
+
+void aoi__glance_fetch(const struct aoi_space *space, uint32_t player)
+{
+    const struct aoi__player *p = &space->players.at[player];
+    if (player + 2 * AHEAD >= space->players.n || !space->scratch->glance->usable) return;
+    __builtin_prefetch(p + 2 * AHEAD);
+    __builtin_prefetch(&p[2 * AHEAD].seq);
+    fetch_player(space, p + AHEAD);
+    fetch_pages(space, p + AHEAD / 2);
 }
 
 bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, bool *left)

@@ -376,19 +376,6 @@ void aoi_flush_begin(struct aoi_space *space, struct aoi_flush_info *info)
     space->flush_phase = AOI__FLUSH_PAUSED;
 }
 
-#define AHEAD 6 /* players of which what is to be read is fetched beforehand */
-
-/* What is to be read of the players behind this one, each stage some way ahead of the next. */
-static inline void fetch_ahead(const struct aoi_space *space, uint32_t player)
-{
-    const struct aoi__player *p = &space->players.at[player];
-    if (player + 2 * AHEAD >= space->players.n) return;
-    __builtin_prefetch(p + 2 * AHEAD);
-    __builtin_prefetch(&p[2 * AHEAD].seq);
-    aoi__glance_fetch(space, p + AHEAD);
-    aoi__glance_fetch_pages(space, p + AHEAD / 2);
-}
-
 bool aoi_flush_step(struct aoi_space *space, struct aoi_flush_info *info, uint32_t players)
 {
     CHECK(space->flush_phase == AOI__FLUSH_PAUSED);
@@ -399,7 +386,7 @@ bool aoi_flush_step(struct aoi_space *space, struct aoi_flush_info *info, uint32
         if (i < to) {
             if (players-- == 0) break;
             space->flush_at = i + 1;
-            fetch_ahead(space, i);
+            aoi__glance_fetch(space, i);
             look_at(space, i, info);
         } else if (space->flush_lap) {
             more = false;
