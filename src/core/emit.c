@@ -78,12 +78,15 @@ static void emit_leaves(struct aoi__look *k)
     struct aoi_space *space = k->space;
     k->s->leave_id.n = 0;
     if (k->covered) {
-        for (uint32_t i = 0; i < k->s->gone.n; i++) {
-            uint32_t slot = k->s->gone.at[i] & AOI__TOLD_SLOT;
-            *array_add(&k->s->leave_id) = space->hot[slot].id;
+        const aoi__slots *gone = &k->s->gone;
+        array_reserve(&k->s->leave_id, gone->n);
+        for (uint32_t i = 0; i < gone->n; i++) {
+            uint32_t slot = gone->at[i] & AOI__TOLD_SLOT;
+            k->s->leave_id.at[i] = space->hot[slot].id;
             aoi__slot_untold(space, slot);
         }
-        space->stats.leaves += k->s->leave_id.n;
+        k->s->leave_id.n = gone->n;
+        space->stats.leaves += gone->n;
         return;
     }
     uint32_t leaves = k->p->told.n - k->s->kept.n;

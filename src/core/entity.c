@@ -45,7 +45,7 @@ static uint32_t slot_take(struct aoi_space *space)
     return slot;
 }
 
-static void slot_free(struct aoi_space *space, uint32_t slot)
+void aoi__slot_free(struct aoi_space *space, uint32_t slot)
 {
     space->mark[slot] = 0;
     *array_add(&space->free_slots) = slot;
@@ -73,24 +73,6 @@ static void rare_free(struct aoi_space *space, uint32_t slot)
     space->rare.at[c->rare] = aoi__plain;
     *array_add(&space->free_rare) = c->rare;
     c->rare = AOI__NONE;
-}
-
-void aoi__slot_told(struct aoi_space *space, uint32_t slot)
-{
-    space->stats.pairs++;
-    space->cold[slot].told++;
-    if (space->cold[slot].flags & AOI__REPORT) aoi__observe_check(space, slot);
-}
-
-void aoi__slot_untold(struct aoi_space *space, uint32_t slot)
-{
-    space->stats.pairs--;
-    space->cold[slot].told--;
-    if (aoi__alive(space, slot)) {
-        if (space->cold[slot].flags & AOI__REPORT) aoi__observe_check(space, slot);
-    } else if (space->cold[slot].told == 0) {
-        slot_free(space, slot);
-    }
 }
 
 uint32_t aoi__entity_slot(const struct aoi_space *space, uint64_t id)
@@ -646,7 +628,7 @@ void aoi__entity_remove(struct aoi_space *space, uint32_t slot)
     space->alive[slot >> 5] &= ~(1u << (slot & 31));
     space->entity_n--;
     aoi__changed(space);
-    if (c->told == 0) slot_free(space, slot);
+    if (c->told == 0) aoi__slot_free(space, slot);
 }
 
 int aoi_entity_remove(struct aoi_space *space, aoi_owner owner, uint64_t id)

@@ -458,8 +458,7 @@ void aoi__tiers_changed(struct aoi_space *space); /* the settings' are others */
 /* entity.c */
 uint32_t aoi__entity_slot(const struct aoi_space *space, uint64_t id); /* AOI__NONE: unknown */
 void aoi__entity_remove(struct aoi_space *space, uint32_t slot);
-void aoi__slot_told(struct aoi_space *space, uint32_t slot);   /* one view more holds it */
-void aoi__slot_untold(struct aoi_space *space, uint32_t slot); /* one view less holds it */
+void aoi__slot_free(struct aoi_space *space, uint32_t slot); /* no view holds it, and no entity */
 /* Brings the index up to what hot holds, for questions between two flushes. */
 void aoi__sync(struct aoi_space *space);
 /* Compares what was touched with what it was, stamps what differs with the serial and sees to it that whom it concerns is dirty. */
@@ -507,6 +506,25 @@ void aoi__observe_restate(struct aoi_space *space, uint32_t slot); /* its owner 
 /* A player came to be away, or is no longer: whom does it observe? */
 void aoi__observe_away(struct aoi_space *space, const struct aoi__player *player);
 bool aoi__observe_tell(struct aoi_space *space); /* a flush ends; true: some could not be told yet */
+
+/* One view more holds it, or one less: for each enter and leave. A tombstone has no flags. */
+static inline void aoi__slot_told(struct aoi_space *space, uint32_t slot)
+{
+    struct aoi__cold *c = &space->cold[slot];
+    space->stats.pairs++;
+    c->told++;
+    if (c->flags & AOI__REPORT) aoi__observe_check(space, slot);
+}
+static inline void aoi__slot_untold(struct aoi_space *space, uint32_t slot)
+{
+    struct aoi__cold *c = &space->cold[slot];
+    space->stats.pairs--;
+    c->told--;
+    if (c->flags & AOI__REPORT)
+        aoi__observe_check(space, slot);
+    else if (c->told == 0 && !aoi__alive(space, slot))
+        aoi__slot_free(space, slot);
+}
 
 /* view.c */
 struct aoi__scratch *aoi__scratch_new(void);
