@@ -40,6 +40,7 @@ struct grid {
     ARRAY(struct area) areas; /* by watch */
     aoi__slots wide;          /* watches */
     aoi__slots changed;       /* blocks with changed != 0, which are kept for that */
+    bool wide_fresh;          /* there are pages that they do not know */
     uint32_t wide_layers;     /* of changes that concern wide watches, beside those of changed */
     aoi__slots near;          /* scratch: the blocks of a box */
 };
@@ -120,7 +121,7 @@ static void put(struct aoi_space *space, uint32_t slot, const int32_t cell[3])
     set_bounds(g, page_of(g, slot));
     for (uint32_t i = 0; i < block->entries.n; i++)
         if (block->entries.at[i].mask >> bit & 1) pages_stale(space, block->entries.at[i].watch);
-    wide_stale(space);
+    g->wide_fresh = true; /* there may be thousands of both, so that they are told once, before anybody is looked at */
 }
 
 static void grid_insert(struct aoi_space *space, uint32_t slot)
@@ -596,6 +597,8 @@ static void grid_resolve(struct aoi_space *space)
 {
     struct grid *g = grid_of(space);
     uint32_t layers = g->wide_layers;
+    if (g->wide_fresh) wide_stale(space);
+    g->wide_fresh = false;
     bool all = aoi__all_watches_dirty(space); /* as when all units move */
     for (uint32_t i = 0; i < g->changed.n; i++) {
         struct aoi__block *block = &g->dir.block.at[g->changed.at[i]];
