@@ -166,11 +166,14 @@ struct aoi_places {
     void *id, *x, *y, *z, *extra;
 };
 
+#define AOI_ROOM_KEPT 1
+
 /* Where deltas go. The functions must not call back into the core. */
 struct aoi_sink {
     void *ctx;
     /* Bytes that a delta for this owner's players may take now; 0: skip the player (it stays dirty, and its next delta covers the gap). A delta takes
-     * at least its leaves and updates, whatever the room; it stops taking enters and payload changes when they would pass it. NULL: no limit. */
+     * at least its leaves and updates, whatever the room; it stops taking enters and payload changes when they would pass it. AOI_ROOM_KEPT: nothing new,
+     * but a full delta restates what was told. NULL: no limit. */
     size_t (*room)(void *ctx, aoi_owner owner);
     void (*deliver)(void *ctx, const struct aoi_delta *delta);
     /* Updates may be written to where they belong at once, say between the lengths of a frame, and need not be copied there. Called after room() and before
@@ -301,6 +304,7 @@ int aoi_subscribe(struct aoi_space *space, aoi_owner owner, uint64_t player, uin
 int aoi_unsubscribe(struct aoi_space *space, aoi_owner owner, uint64_t player, uint64_t entity);
 /* AOI_EINVAL: not finite, min > max. z is ignored in 2D. */
 int aoi_viewport_set(struct aoi_space *space, aoi_owner owner, uint64_t player, const float min[3], const float max[3]);
+bool aoi_player_has_viewport(const struct aoi_space *space, uint64_t player);
 int aoi_viewport_clear(struct aoi_space *space, aoi_owner owner, uint64_t player);
 /* The player's next delta is full. player 0: all of the owner's in the space (fine if there is none). */
 int aoi_resync(struct aoi_space *space, aoi_owner owner, uint64_t player);
@@ -308,6 +312,8 @@ int aoi_resync(struct aoi_space *space, aoi_owner owner, uint64_t player);
 /* ------------------------------------------------------------------------------------------------------------- messages
  * Events, not state: told with the next flush to the players of whom the view then holds the publishing entity, or of whom the units and the viewport see
  * the point or some point of the box, whatever their margins and masks. Bytes are copied. AOI_EINVAL, AOI_EBOUNDS (never), AOI_ELIMIT. */
+/* A flush takes AOI_POSTS_MAX times that a message goes to a player whom it may concern; what is beyond, of the messages published first, is lost, and counted so. */
+#define AOI_POSTS_MAX 1048576
 int aoi_publish_from(struct aoi_space *space, aoi_owner owner, uint64_t entity, const void *message, uint32_t len); /* one's own entity */
 int aoi_publish_at(struct aoi_space *space, const float min[3], const float max[3], const void *message, uint32_t len);
 

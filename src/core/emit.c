@@ -525,11 +525,12 @@ void aoi__emit(struct aoi__look *k, size_t room)
     emit_leaves(k);
     if (s->kept.n > 0 && !k->inline_updates && !k->p->full) emit_updates(k);
     size_t must = AOI_DELTA_OVERHEAD + s->leave_id.n * sizeof(uint64_t) + aoi__updates_n(s) * AOI_UPDATE_BYTES;
-    k->room = room > must ? room - must : 0;
+    k->room = room == AOI_ROOM_KEPT && k->p->full ? SIZE_MAX : room > must ? room - must : 0;
     if (k->p->full)
         restate(k);
     else if (k->flags & AOI__OWED || k->space->state_serial > k->p->served)
         emit_state(k);
+    if (room == AOI_ROOM_KEPT) k->room = 0;
     emit_enters(k, &s->come);
     remember(k);
     emit_messages(k);

@@ -8,6 +8,8 @@
 
 #include "core/space.h"
 
+#define KEPT 4096 /* messages or posts: room for so many is kept from one flush to the next */
+
 static int publish(struct aoi_space *space, struct aoi__message *message, const void *bytes, uint32_t len)
 {
     const struct aoi_limits *limits = &space->world->limits;
@@ -47,6 +49,10 @@ static void post(struct aoi_space *space, uint32_t player, uint32_t message)
 {
     struct aoi__player *p = &space->players.at[player];
     if (p->post != AOI__NONE && space->posts.at[p->post].message == message) return; /* seen by several of its units */
+    if (space->posts.n == AOI_POSTS_MAX) {
+        p->lost++;
+        return;
+    }
     *array_add(&space->posts) = (struct aoi__post){.message = message, .next = p->post};
     p->post = space->posts.n - 1;
     aoi__player_dirty(space, player);
@@ -105,4 +111,6 @@ void aoi__messages_clear(struct aoi_space *space)
     }
     space->messages.n = 0;
     space->posts.n = 0;
+    if (space->messages.cap > KEPT) array_clear(&space->messages);
+    if (space->posts.cap > KEPT) array_clear(&space->posts);
 }

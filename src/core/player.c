@@ -307,6 +307,12 @@ aoi_owner aoi_player_owner(const struct aoi_space *space, uint64_t player)
     return p == AOI__NONE ? 0 : space->players.at[p].owner;
 }
 
+bool aoi_player_has_viewport(const struct aoi_space *space, uint64_t player)
+{
+    uint32_t p = player == 0 ? AOI__NONE : aoi__player_slot(space, player);
+    return p != AOI__NONE && space->players.at[p].viewport != AOI__NONE;
+}
+
 int aoi_player_release(struct aoi_space *space, aoi_owner owner, uint64_t player, aoi_owner to)
 {
     uint32_t p;

@@ -93,7 +93,7 @@ void aoi__space_free(struct aoi_space *space)
 
 void aoi__space_give_back(struct aoi_space *space)
 {
-    if (space->slot_n <= FEW_SLOTS || space->free_slots.n < space->slot_n || space->player_n > 0) return;
+    if ((space->slot_n <= FEW_SLOTS && space->players.n <= FEW_SLOTS) || space->free_slots.n < space->slot_n || space->player_n > 0) return;
     if (space->flush_phase != AOI__FLUSH_NONE || space->messages.n > 0) return; /* the flush will, when it ends: who comes before may see messages */
     clear(space);
     *space = (struct aoi_space){.world = space->world,
@@ -272,8 +272,10 @@ void aoi_space_stats(const struct aoi_space *space, struct aoi_stats *stats)
     for (uint32_t p = 0; p < space->players.n; p++) {
         const struct aoi__player *player = &space->players.at[p];
         bytes += (uint64_t)player->told.cap * sizeof *player->told.at + beyond_pool(player->cover.bytes) +
-                 beyond_pool((uint64_t)player->units.cap * sizeof *player->units.at) + (uint64_t)player->overrides.cap * sizeof *player->overrides.at;
+                 beyond_pool((uint64_t)player->units.cap * sizeof *player->units.at) +
+                 (uint64_t)player->overrides.cap * sizeof *player->overrides.at + (uint64_t)player->since.cap * sizeof *player->since.at;
     }
+    bytes += (uint64_t)space->messages.cap * sizeof *space->messages.at + (uint64_t)space->posts.cap * sizeof *space->posts.at;
     bytes += idmap_bytes(&space->shown_map) + (uint64_t)space->shown.cap * sizeof *space->shown.at;
     for (uint32_t i = 0; i < space->shown.n; i++) bytes += (uint64_t)space->shown.at[i].players.cap * sizeof(uint32_t);
     stats->memory_bytes += bytes + space->ops->bytes(space) + aoi__large_bytes(space);

@@ -355,9 +355,19 @@ static const struct {
 };
 
 /* What a player takes that the command makes, if there is none yet. */
-static uint64_t player_keeps(const struct batch *batch, uint64_t player)
+static uint64_t player_keeps(const struct batch *batch, uint64_t player, uint64_t bytes)
 {
-    return batch->space != NULL && aoi_player_owner(batch->space, player) == 0 ? PLAYER_BYTES : 0;
+    return batch->space != NULL && aoi_player_owner(batch->space, player) == 0 ? PLAYER_BYTES + bytes : 0;
+}
+
+static bool is_there(const struct batch *batch, uint64_t id, struct aoi_entity *entity)
+{
+    return batch->space != NULL && aoi_entity_get(batch->space, id, entity) == AOI_OK;
+}
+
+static uint64_t growth(uint64_t from, uint64_t to)
+{
+    return to > from ? to - from : 0;
 }
 
 /* An entity takes the place of one that has left, if there is such a place. */
@@ -369,13 +379,22 @@ static uint64_t entity_keeps(const struct batch *batch, uint64_t bytes)
 static uint64_t keeps(const struct batch *batch, const struct codec_command *command)
 {
     uint64_t bytes = commands[command->kind].keeps;
+    struct aoi_entity entity;
     switch (command->kind) {
+    case CODEC_CREATE_SPACE: return batch->space == NULL ? bytes : 0;
     case CODEC_ADD_ENTITY:
-        return command->u.add_entity.mode == AOI_ADD_ADOPT ? 0 : entity_keeps(batch, bytes) + command->u.add_entity.entity.payload_len;
-    case CODEC_SET_PAYLOAD: return command->u.set_payload.payload_len > 0 ? bytes + command->u.set_payload.payload_len : 0;
-    case CODEC_OPEN_PLAYER: return command->u.open_player.settings.take_over ? 0 : bytes + player_keeps(batch, command->u.open_player.player);
-    case CODEC_SUBSCRIBE: return bytes + player_keeps(batch, command->u.subscribe.player);
-    case CODEC_SET_VIEWPORT: return bytes + player_keeps(batch, command->u.set_viewport.player);
+        if (command->u.add_entity.mode == AOI_ADD_ADOPT) return 0;
+        if (command->u.add_entity.mode == AOI_ADD_UPSERT && is_there(batch, command->u.add_entity.entity.id, &entity))
+            return growth(entity.payload_len, command->u.add_entity.entity.payload_len);
+        return entity_keeps(batch, bytes) + command->u.add_entity.entity.payload_len;
+    case CODEC_SET_PAYLOAD:
+        if (command->u.set_payload.payload_len == 0 || !is_there(batch, command->u.set_payload.id, &entity)) return 0;
+        return growth(entity.payload_len, command->u.set_payload.payload_len) + (entity.payload_len == 0 ? bytes : 0);
+    case CODEC_OPEN_PLAYER: return player_keeps(batch, command->u.open_player.player, bytes);
+    case CODEC_SUBSCRIBE: return bytes + player_keeps(batch, command->u.subscribe.player, 0);
+    case CODEC_SET_VIEWPORT:
+        if (batch->space != NULL && aoi_player_has_viewport(batch->space, command->u.set_viewport.player)) return 0;
+        return bytes + player_keeps(batch, command->u.set_viewport.player, 0);
     case CODEC_OVERRIDE: return command->u.override.kind == AOI_OVERRIDE_NONE ? 0 : bytes;
     case CODEC_PUBLISH: return bytes + command->u.publish.message_len;
     default: return bytes;

@@ -24,7 +24,7 @@ static inline struct session *ready(const struct deliver *deliver, aoi_owner own
     return session == NULL || deliver_owes(session) ? NULL : session;
 }
 
-/* Over max_memory_bytes there is room for leaves and updates alone, and none where much is unsent already: enters wait. */
+/* Over max_memory_bytes there is room for leaves and updates alone, and for what was told before, and none where much is unsent already: enters wait. */
 static size_t room(void *ctx, aoi_owner owner)
 {
     struct deliver *deliver = ctx;
@@ -33,7 +33,7 @@ static size_t room(void *ctx, aoi_owner owner)
     deliver->serving = NULL;
     if (session == NULL) return 0;
     size_t room = deliver_owes(session) ? 0 : outbox_room(&session->out);
-    if (room > 1 && budget_full(deliver->budget)) room = outbox_bytes(&session->out) < BUDGET_UNSENT_BYTES;
+    if (room > 1 && budget_full(deliver->budget)) room = outbox_bytes(&session->out) < BUDGET_UNSENT_BYTES ? AOI_ROOM_KEPT : 0;
     *(room > 0 ? &session->served : &session->skipped) += 1;
     if (room > 0) deliver->serving = session;
     return room;

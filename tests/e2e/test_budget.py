@@ -105,6 +105,42 @@ def over_the_limit_enters_wait_and_all_else_goes_on():
 
 
 @test
+def over_the_limit_what_adds_nothing_goes_on_and_a_full_delta_keeps_the_view():
+    with Daemon(config=CONFIG % "256MiB") as d, Connection(d.port) as c:
+        c.ok(S, aoi.create_space(flush_ms=0), aoi.add(1, 0, 0, radius=100), *[aoi.add(i, i, 0, payload=b"p" * 50) for i in range(2, 60)])
+        c.ok(S, aoi.subscribe(7, 1), aoi.set_viewport(8, (0, 0), (9, 9)), aoi.flush())
+        assert "result=done" in d.reload(CONFIG % "100KiB")
+        assert fill(c, 2000, 10) == 0
+        c.ok(S, aoi.create_space(if_absent=True, flush_ms=0), aoi.upsert(2, 2, 1, payload=b"p" * 50), aoi.set_payload(3, b"less"), aoi.set_viewport(8, (0, 0), (3, 3)))
+        c.ok(S, aoi.open_player(7))
+        for greedy in (aoi.upsert(2, 2, 1, payload=b"p" * 51), aoi.open_player(10, take_over=True), aoi.set_payload(3, b"p" * 51)):
+            assert c.batch(S, greedy).errors[0].code == pb.CODE_LIMIT_EXCEEDED, greedy
+        c.ok(S, aoi.move((59, 500, 0)), aoi.move((58, 50, 50)))
+        c.take_deltas()
+        c.call(resync=pb.Resync(space=S, player=7))
+        c.batch(S, aoi.flush())
+        (delta,) = [x for x in c.take_deltas() if x.player == 7]
+        assert delta.full and set(c.view(S, 7)) == set(range(2, 59)), c.view(S, 7)
+
+
+@test
+def what_many_messages_to_many_players_take_is_bounded_and_given_back():
+    with Daemon(memory=8 << 30, max_memory_bytes=128 << 20) as d, Connection(d.port) as c, Connection(d.port) as other:
+        c.ok(S, aoi.create_space(flush_ms=0))
+        c.ok(S, *[aoi.set_viewport(i, (0, 0), (1, 1)) for i in range(1, 4001)])
+        before = d.resident_bytes()
+        c.ok(S, *[aoi.publish_at(0, 0) for _ in range(2000)])
+        c.batch(S, aoi.flush())
+        assert d.resident_bytes() < 1.5 * (128 << 20), (before, d.resident_bytes())
+        eventually(lambda: not c.batch(S, aoi.upsert(1, 0.5, 0.5)).errors, "room for what tells them")
+        c.batch(S, aoi.flush())
+        c.ping()
+        lost = sum(x.player for x in c.take_deltas())
+        assert lost >= 4000 * 2000 - (1 << 20), lost
+        eventually(lambda: other.batch(2, aoi.create_space(if_absent=True), aoi.add(1, 0, 0), aoi.remove(1)).errors_total == 0, "others are not refused for that")
+
+
+@test
 def what_is_not_read_counts_too_and_is_answered_when_it_is():
     """60 connections, each with 17 MB of answers that it does not read: without a bound in sum each could have out_soft_bytes of them."""
     limit, n, asked, rows = 64 << 20, 60, 60, 10000
