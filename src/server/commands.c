@@ -544,6 +544,12 @@ bool dispatch_go_on(struct dispatch *dispatch, struct batch *batch)
     return true;
 }
 
+bool dispatch_batch_concerns(const struct batch *batch, aoi_owner owner, const struct session *session)
+{
+    const struct aoi_space *space = aoi_space_find(batch->dispatch->world, batch->space_id);
+    return batch->session == session || (space != NULL && aoi_owner_in(space, owner));
+}
+
 bool dispatch_batch_holds(const struct dispatch *dispatch, uint64_t space)
 {
     for (uint32_t i = 0; i < dispatch->open.n; i++)

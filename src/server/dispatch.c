@@ -114,7 +114,7 @@ static bool join(struct dispatch *dispatch, struct session *session, const struc
         return true;
     }
     if (resumed) {
-        dispatch_finish(dispatch);
+        dispatch_finish_of(dispatch, standing->owner, session);
         sessions_resume(sessions, standing, session);
         if (frame->u.hello.lease_ms != 0) standing->lease_ms = lease_ms(dispatch->config, frame->u.hello.lease_ms);
         session->last_seq = 0;
@@ -248,6 +248,19 @@ void dispatch_finish(struct dispatch *dispatch)
     flusher_finish(dispatch->flusher);
     dispatch->pause_ns = 0;
     while (dispatch->open.n > 0) dispatch_go_on(dispatch, dispatch->open.at[0]);
+}
+
+void dispatch_finish_of(struct dispatch *dispatch, aoi_owner owner, const struct session *session)
+{
+    flusher_finish_of(dispatch->flusher, owner);
+    dispatch->pause_ns = 0;
+    for (uint32_t i = 0; i < dispatch->open.n;) {
+        struct batch *batch = dispatch->open.at[i];
+        if (dispatch_batch_concerns(batch, owner, session))
+            dispatch_go_on(dispatch, batch), i = 0;
+        else
+            i++;
+    }
 }
 
 /* The space with which the frame has to wait until it is not held any more; 0: none. */

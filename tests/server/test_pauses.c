@@ -323,6 +323,28 @@ static void what_keeps_much_memory_waits_neither_for_little_ones_nor_behind_thos
     bring(rig, b, &third);
 }
 
+static void who_comes_or_goes_elsewhere_does_not_end_the_pauses(void **state)
+{
+    struct rig *rig = *state;
+    struct session *a, *b, *c = &rig->session[2];
+    struct codec_command commands[N], others[N];
+    start(rig, &a, &b);
+    rig_hello(rig, c);
+    BATCH(rig, c, 0, ADD(500, 0, 0));
+    const struct codec_client_frame frame = paused_batch(rig, a, 1, commands), elsewhere = batch_of_adds(77, 2, others, 1);
+    assert_true(rig_try_frame(rig, b, &elsewhere) == DISPATCH_AGAIN);
+    dispatch_finish_of(&rig->dispatch, b->owner, NULL);
+    assert_non_null(a->batch);
+    dispatch_finish_of(&rig->dispatch, b->owner, b);
+    assert_non_null(a->batch);
+    assert_null(b->batch);
+    dispatch_finish_of(&rig->dispatch, c->owner, c); /* it has an entity there */
+    assert_null(a->batch);
+    rig_expect_ack(rig, a, 5, N);
+    assert_int_equal(rig_try_frame(rig, a, &frame), 0);
+    assert_int_equal(rig_try_frame(rig, b, &elsewhere), 0);
+}
+
 /* Of many sizes, so that some become heavy only by what their refusals say. */
 static void what_a_batch_counted_for_is_taken_back_however_much_its_refusals_said(void **state)
 {
@@ -362,6 +384,7 @@ int main(void)
         TEST(the_space_may_end_in_the_middle),
         TEST(what_would_keep_much_memory_waits_for_another_that_does),
         TEST(what_keeps_much_memory_waits_neither_for_little_ones_nor_behind_those_who_came_later),
+        TEST(who_comes_or_goes_elsewhere_does_not_end_the_pauses),
         TEST(what_a_batch_counted_for_is_taken_back_however_much_its_refusals_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
