@@ -135,7 +135,7 @@ def what_many_messages_to_many_players_take_is_bounded_and_given_back():
         eventually(lambda: not c.batch(S, aoi.upsert(1, 0.5, 0.5)).errors, "room for what tells them")
         c.batch(S, aoi.flush())
         c.ping()
-        lost = sum(x.player for x in c.take_deltas())
+        lost = sum(x.lost for x in c.take_deltas())
         assert lost >= 4000 * 2000 - (1 << 20), lost
         eventually(lambda: other.batch(2, aoi.create_space(if_absent=True), aoi.add(1, 0, 0), aoi.remove(1)).errors_total == 0, "others are not refused for that")
 
