@@ -418,7 +418,7 @@ static void end_session(struct conn *conn)
     if (standing == NULL) return;
     if (conn->session.reason == CLOSE_BYE) standing->lease_ms = 0; /* while draining too: a daemon that goes on from here ends it at once */
     if (server->draining || standing->lease_ms > 0) {
-        dispatch_finish_of(&server->dispatch, standing->owner, &conn->session);
+        dispatch_finish_of(&server->dispatch, standing->owner);
         sessions_leave(&server->sessions, standing, server->draining ? LEASE_FROZEN : now_ms(conn) + standing->lease_ms);
     } else {
         server_end_session(server, standing);

@@ -114,7 +114,7 @@ static bool join(struct dispatch *dispatch, struct session *session, const struc
         return true;
     }
     if (resumed) {
-        dispatch_finish_of(dispatch, standing->owner, session);
+        dispatch_finish_of(dispatch, standing->owner);
         sessions_resume(sessions, standing, session);
         if (frame->u.hello.lease_ms != 0) standing->lease_ms = lease_ms(dispatch->config, frame->u.hello.lease_ms);
         session->last_seq = 0;
@@ -250,13 +250,13 @@ void dispatch_finish(struct dispatch *dispatch)
     while (dispatch->open.n > 0) dispatch_go_on(dispatch, dispatch->open.at[0]);
 }
 
-void dispatch_finish_of(struct dispatch *dispatch, aoi_owner owner, const struct session *session)
+void dispatch_finish_of(struct dispatch *dispatch, aoi_owner owner)
 {
     flusher_finish_of(dispatch->flusher, owner);
     dispatch->pause_ns = 0;
     for (uint32_t i = 0; i < dispatch->open.n;) {
         struct batch *batch = dispatch->open.at[i];
-        if (dispatch_batch_concerns(batch, owner, session))
+        if (dispatch_batch_concerns(batch, owner))
             dispatch_go_on(dispatch, batch), i = 0;
         else
             i++;

@@ -58,8 +58,8 @@ void dispatch_clear(struct dispatch *dispatch);
 bool dispatch_holds(const struct dispatch *dispatch, uint64_t space);
 /* Ends all that is open, flushes and batches, without more pauses. To be called before the daemon drains, takes another configuration or writes a snapshot. */
 void dispatch_finish(struct dispatch *dispatch);
-/* The same of what is in spaces in which the owner has something, and of the session's own batch: before that comes, goes or ends. All else goes on in slices. */
-void dispatch_finish_of(struct dispatch *dispatch, aoi_owner owner, const struct session *session);
+/* The same of what is in spaces in which the owner has something, and of its own batch: before that comes, goes or ends. All else goes on in slices. */
+void dispatch_finish_of(struct dispatch *dispatch, aoi_owner owner);
 
 /* One frame's bytes, without the length. Replies go to the session's outbox; afterwards the session may be CLOSING. Not 0: nothing was done, and the frame is to be brought again,
  * in the connection's next turn (DISPATCH_AGAIN; of a long batch a part may have been done), or when this space, which the frame is about, is not held any more. */
@@ -77,8 +77,8 @@ bool dispatch_ending_holds(const struct dispatch *dispatch, uint64_t space);
  * may come near its space: neither commands nor flushes, or they would show a part of it before its Ack. */
 bool dispatch_batch(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame);
 bool dispatch_go_on(struct dispatch *dispatch, struct batch *batch);
-/* It is the session's, or in a space in which the owner has something. */
-bool dispatch_batch_concerns(const struct batch *batch, aoi_owner owner, const struct session *session);
+/* It is the owner's, or in a space in which that has something. */
+bool dispatch_batch_concerns(const struct batch *batch, aoi_owner owner);
 bool dispatch_batch_holds(const struct dispatch *dispatch, uint64_t space);
 /* queries.c: the Result, or the Error. */
 void dispatch_query(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame);

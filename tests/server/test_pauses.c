@@ -333,12 +333,13 @@ static void who_comes_or_goes_elsewhere_does_not_end_the_pauses(void **state)
     BATCH(rig, c, 0, ADD(500, 0, 0));
     const struct codec_client_frame frame = paused_batch(rig, a, 1, commands), elsewhere = batch_of_adds(77, 2, others, 1);
     assert_true(rig_try_frame(rig, b, &elsewhere) == DISPATCH_AGAIN);
-    dispatch_finish_of(&rig->dispatch, b->owner, NULL);
+    dispatch_finish_of(&rig->dispatch, c->owner + 1000); /* nobody */
     assert_non_null(a->batch);
-    dispatch_finish_of(&rig->dispatch, b->owner, b);
+    assert_non_null(b->batch);
+    dispatch_finish_of(&rig->dispatch, b->owner);
     assert_non_null(a->batch);
     assert_null(b->batch);
-    dispatch_finish_of(&rig->dispatch, c->owner, c); /* it has an entity there */
+    dispatch_finish_of(&rig->dispatch, c->owner); /* it has an entity there */
     assert_null(a->batch);
     rig_expect_ack(rig, a, 5, N);
     assert_int_equal(rig_try_frame(rig, a, &frame), 0);
