@@ -388,6 +388,7 @@ static void settle_fresh(struct aoi__crosslist *x)
 {
     uint32_t axis = 0;
     uint64_t slab;
+    aoi__pairs_settle(&x->pairs);
     list_fresh(x);
     uint32_t n = x->mixed.n;
     if (n == 0) return;
@@ -404,6 +405,7 @@ static void settle_fresh(struct aoi__crosslist *x)
 static void settle(struct aoi__crosslist *x)
 {
     uint64_t markers = x->place[0].n, moves = x->moved.n + 2 * (uint64_t)x->reshaped.n;
+    aoi__pairs_settle(&x->pairs);
     if (moves == 0) return;
     for (uint32_t c = 0; c < AOI__CLASSES; c++) markers += x->bound[0][c].n;
     bool sweep = moves > markers / MANY;
@@ -430,6 +432,7 @@ static void crosslist_insert(struct aoi_space *space, uint32_t slot)
     }
     for (uint32_t a = 0; a < x->dims; a++) aoi__axis_insert(&x->place[a], aoi__marker(q[a], AOI__PLACE | slot));
     uint64_t cost;
+    aoi__pairs_settle(&x->pairs); /* it may be the slot of somebody who was there a moment ago */
     find_watches(x, slot, nowhere, q, best_stab(x, q, q, &cost));
 }
 
@@ -446,10 +449,8 @@ static void crosslist_erase(struct aoi_space *space, uint32_t slot)
     struct aoi__crosslist *x = space->index;
     uint32_t *p = aoi__at(x, slot);
     const struct aoi__list *holders = &x->pairs.of[AOI__SLOT][slot];
-    while (holders->n > 0) {
-        aoi__mark(x, holders->id[holders->n - 1]);
-        aoi__pairs_remove_at(&x->pairs, AOI__SLOT, slot, holders->n - 1);
-    }
+    for (uint32_t i = 0; i < holders->n; i++) aoi__mark(x, holders->id[i]);
+    aoi__pairs_drop(&x->pairs, AOI__SLOT, slot);
     for (uint32_t a = 0; a < x->dims; a++) aoi__axis_erase(&x->place[a], aoi__marker(p[a], AOI__PLACE | slot));
     memcpy(p, aoi__to(x, slot), x->dims * sizeof *p); /* it is no longer one that moved */
 }
@@ -492,9 +493,8 @@ static void crosslist_watch_clear(struct aoi_space *space, uint32_t watch)
     for (uint32_t a = 0; a < x->dims; a++) bounds_move(x, watch, a, &x->area.at[watch], &area);
     x->area.at[watch] = area;
     x->active.at[watch / 64] &= ~((uint64_t)1 << watch % 64);
-    const struct aoi__list *set = &x->pairs.of[AOI__WATCH][watch];
-    if (set->n > 0) aoi__mark(x, watch);
-    while (set->n > 0) aoi__pairs_remove_at(&x->pairs, AOI__WATCH, watch, set->n - 1);
+    if (x->pairs.of[AOI__WATCH][watch].n > 0) aoi__mark(x, watch);
+    aoi__pairs_drop(&x->pairs, AOI__WATCH, watch);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- reading */

@@ -10,6 +10,9 @@
 #define SHRINK_FROM 256
 /* Partners are fetched into the cache so many places before their turn. */
 #define AHEAD 4
+/* What it takes to remove a pair by a search, in ns, about: a list that is not in the cache, and half of its length. */
+#define EACH 16
+#define PER_NS 24 /* ids, of the whole list */
 
 void aoi__pairs_clear(struct aoi__pairs *pairs)
 {
@@ -17,6 +20,8 @@ void aoi__pairs_clear(struct aoi__pairs *pairs)
         for (uint32_t i = 0; i < pairs->cap[side]; i++) free(pairs->of[side][i].id);
         free(pairs->of[side]);
     }
+    for (int side = 0; side < 2; side++) array_clear(&pairs->dropped[side]);
+    array_clear(&pairs->bits);
     *pairs = (struct aoi__pairs){0};
 }
 
@@ -38,13 +43,19 @@ static void append(struct aoi__list *list, uint32_t id)
     list->id[list->n++] = id;
 }
 
+static void shrink(struct aoi__list *list)
+{
+    uint32_t cap = list->cap;
+    while (cap > SHRINK_FROM && list->n < cap / 4) cap /= 2;
+    if (cap == list->cap) return;
+    list->cap = cap;
+    list->id = mem_realloc(list->id, list->cap * sizeof *list->id);
+}
+
 static void take_out(struct aoi__list *list, uint32_t i)
 {
     list->id[i] = list->id[--list->n];
-    if (list->cap > SHRINK_FROM && list->n < list->cap / 4) {
-        list->cap /= 2;
-        list->id = mem_realloc(list->id, list->cap * sizeof *list->id);
-    }
+    shrink(list);
 }
 
 /* Four ids in a register, such as every x86-64 and arm64 has. */
@@ -95,9 +106,65 @@ void aoi__pairs_remove_at(struct aoi__pairs *pairs, enum aoi__side side, uint32_
     pairs->n--;
 }
 
+/* ------------------------------------------------------------------------------------------------------------- all of one */
+
+void aoi__pairs_drop(struct aoi__pairs *pairs, enum aoi__side side, uint32_t id)
+{
+    if (pairs->of[side][id].n > 0) *array_add(&pairs->dropped[side]) = id;
+}
+
+/* Out of all lists of the other side at once, in their order in memory: about 1 ns for each pair that there is. */
+static void strip(struct aoi__pairs *pairs, enum aoi__side side)
+{
+    const uint32_t *dropped = pairs->dropped[side].at, n = pairs->dropped[side].n, words = pairs->cap[side] / 64 + 1;
+    array_reserve(&pairs->bits, words);
+    uint64_t *gone = pairs->bits.at;
+    memset(gone, 0, words * sizeof *gone);
+    for (uint32_t i = 0; i < n; i++) gone[dropped[i] / 64] |= (uint64_t)1 << dropped[i] % 64;
+    for (uint32_t partner = 0; partner < pairs->cap[!side]; partner++) {
+        struct aoi__list *list = &pairs->of[!side][partner];
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < list->n; i++) { /* written in any case, counted if it stays */
+            uint32_t id = list->id[i];
+            list->id[kept] = id;
+            kept += !(gone[id / 64] >> id % 64 & 1);
+        }
+        list->n = kept;
+        shrink(list);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct aoi__list *list = &pairs->of[side][dropped[i]];
+        pairs->n -= list->n;
+        list->n = 0;
+        shrink(list);
+    }
+}
+
+static void remove_each(struct aoi__pairs *pairs, enum aoi__side side)
+{
+    for (uint32_t i = 0; i < pairs->dropped[side].n; i++) {
+        uint32_t id = pairs->dropped[side].at[i];
+        const struct aoi__list *list = &pairs->of[side][id];
+        while (list->n > 0) aoi__pairs_remove_at(pairs, side, id, list->n - 1);
+    }
+}
+
+void aoi__pairs_settle(struct aoi__pairs *pairs)
+{
+    for (int side = 0; side < 2; side++) {
+        uint64_t n = 0;
+        if (pairs->dropped[side].n == 0) continue;
+        for (uint32_t i = 0; i < pairs->dropped[side].n; i++) n += pairs->of[side][pairs->dropped[side].at[i]].n;
+        bool many = n * (EACH + pairs->n / pairs->cap[!side] / PER_NS) > pairs->n + pairs->cap[!side];
+        (many ? strip : remove_each)(pairs, side);
+        pairs->dropped[side].n = 0;
+    }
+}
+
 size_t aoi__pairs_bytes(const struct aoi__pairs *pairs)
 {
-    size_t bytes = 0;
+    size_t bytes = pairs->bits.cap * sizeof *pairs->bits.at;
+    for (int side = 0; side < 2; side++) bytes += pairs->dropped[side].cap * sizeof *pairs->dropped[side].at;
     for (int side = 0; side < 2; side++) {
         bytes += pairs->cap[side] * sizeof *pairs->of[side];
         for (uint32_t i = 0; i < pairs->cap[side]; i++) bytes += (size_t)pairs->of[side][i].cap * sizeof(uint32_t);

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/array.h"
+
 enum aoi__side { AOI__WATCH, AOI__SLOT };
 
 /* All partners of one watch or slot, in no order. */
@@ -24,6 +26,8 @@ struct aoi__pairs {
     struct aoi__list *of[2]; /* by side: the lists by watch, the lists by slot */
     uint32_t cap[2];
     uint64_t n;
+    ARRAY(uint32_t) dropped[2]; /* by side: those whose pairs all go; until they are settled they still stand there */
+    ARRAY(uint64_t) bits;       /* scratch */
 };
 
 void aoi__pairs_clear(struct aoi__pairs *pairs);                                     /* frees; a zeroed struct is the empty relation */
@@ -33,6 +37,11 @@ void aoi__pairs_add(struct aoi__pairs *pairs, uint32_t watch, uint32_t slot);   
 void aoi__pairs_remove(struct aoi__pairs *pairs, uint32_t watch, uint32_t slot); /* it must be there */
 /* Takes out the pair at place i of id's list, where the last of that list stands then. */
 void aoi__pairs_remove_at(struct aoi__pairs *pairs, enum aoi__side side, uint32_t id, uint32_t i);
+
+/* All pairs of id go: at the next aoi__pairs_settle(), before which nothing but more of this may be asked of pairs. Where many go together, all lists of
+ * their partners are read through once, instead of each being searched for each. */
+void aoi__pairs_drop(struct aoi__pairs *pairs, enum aoi__side side, uint32_t id);
+void aoi__pairs_settle(struct aoi__pairs *pairs);
 
 /* It is about to be read or changed: fetches it, or the head of a long one, into the cache. Inlined by force: gcc would find that a function like
  * this has no effect, and drop the calls. */
