@@ -14,6 +14,7 @@
 #include "server/reload.h"
 #include "server/replay.h"
 #include "server/server.h"
+#include "server/still.h"
 #include "server/version.h"
 
 struct daemon {
@@ -23,6 +24,7 @@ struct daemon {
     char **argv;
     uv_loop_t loop;
     uv_signal_t term, interrupt, hangup;
+    struct still reload;
     uv_timer_t watchdog; /* runs where systemd wants to hear that the loop turns */
     struct server server;
     struct monitor monitor;
@@ -37,7 +39,16 @@ static void on_signal(uv_signal_t *handle, int number)
         _exit(1); /* the second one: at once */
     }
     notify_systemd("STOPPING=1");
+    still_stop(&d->reload);
     server_drain(&d->server, name);
+}
+
+/* Nothing changes in the middle of a flush or of a batch; and a batch may make spaces, so that it ends before they are counted. */
+static void on_still(void *ctx)
+{
+    struct daemon *d = ctx;
+    reload(&d->server, d->argc, d->argv);
+    notify_systemd(d->server.draining ? "STOPPING=1" : "READY=1");
 }
 
 static void on_hangup(uv_signal_t *handle, int number)
@@ -45,8 +56,10 @@ static void on_hangup(uv_signal_t *handle, int number)
     struct daemon *d = handle->data;
     (void)number;
     notify_reloading();
-    reload(&d->server, d->argc, d->argv);
-    notify_systemd(d->server.draining ? "STOPPING=1" : "READY=1");
+    if (d->server.draining)
+        on_still(d); /* which is refused */
+    else
+        still_want(&d->reload);
 }
 
 static void on_watchdog(uv_timer_t *timer)
@@ -124,12 +137,14 @@ static int run(struct daemon *d)
     start_signal(d, &d->interrupt, on_signal, SIGINT);
     start_signal(d, &d->hangup, on_hangup, SIGHUP);
     start_watchdog(d);
+    still_init(&d->reload, &d->loop, &d->server.dispatch, on_still, d);
     if (start(d, err) != 0) {
         status = not_started(err);
         stop_signals(d); /* there is no world any more that could be drained or changed */
         server_finish(&d->server);
     }
     uv_run(&d->loop, UV_RUN_DEFAULT);
+    still_close(&d->reload);
     uv_close((uv_handle_t *)&d->term, NULL);
     uv_close((uv_handle_t *)&d->interrupt, NULL);
     uv_close((uv_handle_t *)&d->hangup, NULL);

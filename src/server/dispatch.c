@@ -213,7 +213,7 @@ static bool holds_flush(void *ctx, const struct aoi_space *space)
 {
     const struct dispatch *dispatch = ctx;
     uint64_t id = aoi_space_id(space);
-    return dispatch_batch_holds(dispatch, id) || dispatch_ending_holds(dispatch, id);
+    return dispatch->shut > 0 || dispatch_batch_holds(dispatch, id) || dispatch_ending_holds(dispatch, id);
 }
 
 void dispatch_init(struct dispatch *dispatch)
@@ -241,6 +241,23 @@ bool dispatch_holds(const struct dispatch *dispatch, uint64_t id)
     if (id == 0) return false;
     const struct aoi_space *space = flusher_any_open(dispatch->flusher) ? aoi_space_find(dispatch->world, id) : NULL;
     return (space != NULL && flusher_open(space)) || dispatch_batch_holds(dispatch, id) || dispatch_ending_holds(dispatch, id);
+}
+
+bool dispatch_still(const struct dispatch *dispatch)
+{
+    return !flusher_any_open(dispatch->flusher) && dispatch->open.n == 0 && dispatch->ending.n == 0;
+}
+
+void dispatch_shut(struct dispatch *dispatch)
+{
+    dispatch->shut++;
+}
+
+void dispatch_reopen(struct dispatch *dispatch)
+{
+    uint64_t id = 0;
+    if (--dispatch->shut > 0) return;
+    for (struct aoi_space *space; (space = aoi_space_next(dispatch->world, id)) != NULL; id = aoi_space_id(space)) flusher_release(space);
 }
 
 void dispatch_finish(struct dispatch *dispatch)
@@ -299,9 +316,10 @@ uint64_t dispatch_weight(size_t unpacks)
     return unpacks > OPEN_LITTLE ? unpacks : 0;
 }
 
-/* Whether a frame that unpacks to so much may begin: if it is to pause, it keeps that. Who waits first begins first, or small ones would pass a large one for ever. */
+/* Whether a frame that unpacks to so much may begin: if it is to pause, it keeps that. Who waits first begins first, or small ones would pass a large one for ever. 0: it is not known yet. */
 static bool may_open(struct dispatch *dispatch, const struct session *session, size_t unpacks)
 {
+    if (dispatch->shut > 0 && unpacks > 0) return false;
     if (dispatch_weight(unpacks) == 0) return true;
     uint64_t now_ns = uv_hrtime();
     if (dispatch->claim != NULL && dispatch->claim != session && now_ns < dispatch->claimed_ns + CLAIM_NS) return false;

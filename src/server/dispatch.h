@@ -30,6 +30,7 @@ struct dispatch {
     const struct tokens *tokens; /* empty: everybody is admin */
     struct budget *budget;       /* NULL: none */
     bool draining;               /* commands are refused */
+    uint32_t shut;               /* who waits until nothing is open, and lets nothing begin: dispatch_shut() */
 
     ARRAY(struct batch *) open;  /* batches that took too long for one turn */
     uint64_t open_bytes;         /* what they stand in, counted like a buffer */
@@ -56,7 +57,12 @@ void dispatch_clear(struct dispatch *dispatch);
 
 /* A frame about that space has to wait: a timed flush of it is open, a batch in the middle, or somebody's end. */
 bool dispatch_holds(const struct dispatch *dispatch, uint64_t space);
-/* Ends all that is open, flushes and batches, without more pauses. To be called before the daemon drains, takes another configuration or writes a snapshot. */
+/* Nothing is half done: no timed flush is open or due, no batch in the middle, nobody's end. */
+bool dispatch_still(const struct dispatch *dispatch);
+/* From now on no batch and no timed flush begins, so that it comes to that; each call is to be undone by the other one. */
+void dispatch_shut(struct dispatch *dispatch);
+void dispatch_reopen(struct dispatch *dispatch);
+/* Ends all that is open, flushes and batches, without more pauses. To be called before the daemon drains. */
 void dispatch_finish(struct dispatch *dispatch);
 /* The same of what is in spaces in which the owner has something, and of its own batch: before that comes, goes or ends. All else goes on in slices. */
 void dispatch_finish_of(struct dispatch *dispatch, aoi_owner owner);
@@ -69,7 +75,7 @@ uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, cons
  * moment; true: there is more to do. */
 void dispatch_end(struct dispatch *dispatch, struct standing *standing);
 bool dispatch_end_some(struct dispatch *dispatch);
-void dispatch_end_all(struct dispatch *dispatch); /* before the daemon drains, and before a snapshot */
+void dispatch_end_all(struct dispatch *dispatch); /* before the daemon drains */
 /* At which level the log tells of one more space that was made or changed or has ended: of a game that makes thousands only the first in each second. */
 enum log_level dispatch_told(struct dispatch *dispatch);
 bool dispatch_ending_holds(const struct dispatch *dispatch, uint64_t space);

@@ -158,20 +158,12 @@ static void list_files(const struct server *server, const struct config *whole, 
         if (!files[i].same && strcmp(files[i].was, files[i].is) == 0) config_list(changed, files[i].name);
 }
 
-/* Nothing changes in the middle of a flush or of a batch; and a batch may make spaces, so that it ends before they are counted. */
-static void finish_what_is_open(struct server *server)
-{
-    dispatch_finish(&server->dispatch);
-    server_settle(server); /* the batches' Acks go out, also where all is refused below */
-}
-
 /* -1: refused, and nothing has changed. */
 static int apply(struct server *server, struct config *fresh, char *err)
 {
     char changed[CONFIG_ERROR_MAX], restart[CONFIG_ERROR_MAX];
     struct config whole = *server->config; /* as it would be: some options keep their old values */
     struct doors doors;
-    finish_what_is_open(server);
     server_fit_open_files(fresh);
     config_take(&whole, fresh, changed, restart);
     if (config_check(&whole, err) != 0 || check_reach(server, &whole, err) != 0 || check_spaces(server, fresh, err) != 0 ||

@@ -23,9 +23,6 @@
 
 #define NS_PER_MS 1000000u
 #define OLD_SUFFIX ".old"
-/* For a moment at which no flush and no batch is open, so that none need be finished in one piece. */
-#define WAIT_MS 10u
-#define WAITS_MOST 100u
 
 static bool is_on(const struct config *config)
 {
@@ -206,8 +203,9 @@ static _Noreturn void write_and_exit(const struct snapshot *snapshot, pid_t pare
     _exit(snapshot_file_write(snapshot->config->snapshot, snapshot->sessions, snapshot->sessions->world, flusher_now_ms(), &len));
 }
 
-static void begin_child(struct snapshot *snapshot)
+static void begin_child(void *ctx)
 {
+    struct snapshot *snapshot = ctx;
     sigset_t all, before;
     pid_t self = getpid();
     sigfillset(&all);
@@ -229,38 +227,23 @@ static void begin_child(struct snapshot *snapshot)
     snapshot->session_n = snapshot->sessions->by_id.n;
 }
 
-static void on_timer(uv_timer_t *timer);
-
-static void start_timer(struct snapshot *snapshot, uint64_t first_ms)
-{
-    CHECK(uv_timer_start(&snapshot->timer, on_timer, first_ms, (uint64_t)snapshot->config->snapshot_s * 1000) == 0);
-}
-
 static void on_timer(uv_timer_t *timer)
 {
     struct snapshot *snapshot = timer->data;
-    const struct dispatch *dispatch = snapshot->dispatch;
     if (snapshot->writer != 0) {
         log_warn("snapshot", "file=%s result=skipped why=\"the last one is still being written: snapshot_s is too short\"",
                  snapshot->config->snapshot);
         return;
     }
-    if ((flusher_any_open(dispatch->flusher) || dispatch->open.n > 0 || dispatch->ending.n > 0) && snapshot->waits++ < WAITS_MOST) {
-        start_timer(snapshot, WAIT_MS);
-        return;
-    }
-    snapshot->waits = 0;
-    dispatch_finish(snapshot->dispatch); /* what is half done is not what comes back */
-    dispatch_end_all(snapshot->dispatch);
-    begin_child(snapshot);
-    dispatch->flusher->after(dispatch->flusher->after_ctx);
+    still_want(&snapshot->still);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- the rest */
 
 void snapshot_init(struct snapshot *snapshot, uv_loop_t *loop, const struct config *config, struct sessions *sessions, struct dispatch *dispatch)
 {
-    *snapshot = (struct snapshot){.config = config, .sessions = sessions, .dispatch = dispatch};
+    *snapshot = (struct snapshot){.config = config, .sessions = sessions};
+    still_init(&snapshot->still, loop, dispatch, begin_child, snapshot); /* what is half done is not what comes back */
     CHECK(uv_timer_init(loop, &snapshot->timer) == 0 && uv_signal_init(loop, &snapshot->child) == 0);
     snapshot->timer.data = snapshot->child.data = snapshot;
 }
@@ -272,7 +255,7 @@ void snapshot_begin(struct snapshot *snapshot)
     if (!is_on(config)) return;
     if (config->snapshot_s > 0) {
         CHECK(uv_signal_start(&snapshot->child, on_child, SIGCHLD) == 0);
-        start_timer(snapshot, (uint64_t)config->snapshot_s * 1000);
+        CHECK(uv_timer_start(&snapshot->timer, on_timer, (uint64_t)config->snapshot_s * 1000, (uint64_t)config->snapshot_s * 1000) == 0);
         return;
     }
     snprintf(old, sizeof old, "%s" OLD_SUFFIX, config->snapshot);
@@ -287,6 +270,7 @@ void snapshot_begin(struct snapshot *snapshot)
 void snapshot_stop(struct snapshot *snapshot)
 {
     uv_timer_stop(&snapshot->timer);
+    still_stop(&snapshot->still);
     uv_signal_stop(&snapshot->child);
     if (snapshot->writer == 0) return;
     kill(snapshot->writer, SIGKILL); /* what it writes is older than what is about to be, and must not replace it */
@@ -312,6 +296,7 @@ bool snapshot_last(struct snapshot *snapshot)
 void snapshot_close(struct snapshot *snapshot)
 {
     snapshot_stop(snapshot);
+    still_close(&snapshot->still);
     uv_close((uv_handle_t *)&snapshot->timer, NULL);
     uv_close((uv_handle_t *)&snapshot->child, NULL);
 }

@@ -8,15 +8,15 @@
 #include "server/config.h"
 #include "server/dispatch.h"
 #include "server/sessions.h"
+#include "server/still.h"
 
 struct snapshot {
     const struct config *config;
     struct sessions *sessions;
-    struct dispatch *dispatch;
     uv_timer_t timer;            /* runs every snapshot_s */
     uv_signal_t child;           /* hears of the child's end, while there is one */
     pid_t writer;                /* the child; 0: there is none */
-    uint32_t waits;              /* how often the timer has put off the next one for a few ms */
+    struct still still;          /* when one is due, for a moment at which the world is whole */
     uint32_t session_n;          /* that it writes */
     uint64_t began_ns, stall_ns; /* when it began, and how long the daemon stood still for that */
 };
