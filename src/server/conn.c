@@ -27,7 +27,7 @@
 
 enum input {
     INPUT_READING, /* libuv reads */
-    INPUT_WAITING, /* for the next turn: in server->light or heavy */
+    INPUT_WAITING, /* for the next turn: in server->waiting */
     INPUT_PAUSED,  /* until the outbox is no longer full */
     INPUT_HELD     /* its next frame is about conn->held_by, of which a flush is open */
 };
@@ -45,7 +45,7 @@ struct conn {
     uint64_t served, skipped;  /* of its session, when that was looked at last */
     uint64_t counted;          /* what its buffers took when that was counted last */
     uint64_t busy_ns;          /* what its bytes and frames took lately: halved with each tick */
-    bool waits;                /* in server->light or heavy, perhaps without still being INPUT_WAITING */
+    bool waits;                /* in server->waiting, perhaps without still being INPUT_WAITING */
     bool unread;               /* its turn begins by reading: there was something to read, but no time */
     bool refused;              /* over max_connections */
     bool ended;                /* what the session owned is removed */
@@ -100,10 +100,11 @@ uint64_t conn_busy_ns(const struct conn *conn)
 
 /* ------------------------------------------------------------------------------------------------------------- input */
 
-/* Whether it goes before those who flood; and so does a batch that pauses, for others wait for it to end. */
-static bool is_light(const struct conn *conn)
+/* A batch that pauses goes before those who flood, for others wait for it to end. */
+static enum turn turn_of(const struct conn *conn)
 {
-    return conn->busy_ns < server_light_ns(conn->server) || conn->session.batch != NULL;
+    if (conn->session.state == SESSION_HELLO_WAIT) return TURN_STRANGER;
+    return conn->busy_ns < server_light_ns(conn->server) || conn->session.batch != NULL ? TURN_LIGHT : TURN_HEAVY;
 }
 
 /* Where its turn has not come it is not even read. */
@@ -112,7 +113,9 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     (void)suggested;
     const struct conn *conn = handle->data;
     struct server *server = conn->server;
-    bool waits = conn->session.state != SESSION_CLOSING && (server_turn_over(server) || (server->heavy.n > 0 && !is_light(conn)));
+    enum turn turn = turn_of(conn);
+    bool others = server->waiting[TURN_HEAVY].n + server->waiting[TURN_STRANGER].n > 0;
+    bool waits = conn->session.state != SESSION_CLOSING && (server_turn_over(server) || (others && turn != TURN_LIGHT));
     *buf = waits ? uv_buf_init(NULL, 0) : uv_buf_init(server->scratch, server_read_bytes(server));
 }
 
@@ -123,7 +126,7 @@ static void set_input(struct conn *conn, enum input input)
     struct server *server = conn->server;
     if (input == INPUT_WAITING && !conn->waits) {
         conn->waits = true;
-        server_wait_turn(server, conn, is_light(conn));
+        server_wait_turn(server, conn, turn_of(conn));
     }
     if (input == conn->input) return;
     if (conn->input == INPUT_READING) {

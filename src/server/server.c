@@ -83,9 +83,10 @@ static void watch_memory(struct server *server)
     }
 }
 
+/* But for strangers: however many come, what those who are known may use is not less for that. */
 static uint32_t waiting(const struct server *server)
 {
-    return server->light.n + server->heavy.n;
+    return server->waiting[TURN_LIGHT].n + server->waiting[TURN_HEAVY].n;
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -164,18 +165,28 @@ static int by_use(const void *a, const void *b)
     return (l > r) - (l < r);
 }
 
+/* Those that found the last turn over. */
+static void let_in(struct server *server)
+{
+    for (size_t i = 0; i < 2; i++) {
+        if (server->knocked[i]) conn_accept(server, &server->listeners[i]);
+        server->knocked[i] = false;
+    }
+}
+
 /* Who used least is first among the light ones: of a thousand whose frames take long all are light when a round of them takes longer than it takes to forget what they used.
- * However many there are, the heavy ones do not starve. */
+ * However many there are, the others do not starve. */
 static void on_turn(uv_idle_t *idle)
 {
     struct server *server = idle->data;
     server->turn_began_ns = 0;
-    if (server->light.n > 1) qsort(server->light.at, server->light.n, sizeof server->light.at[0], by_use);
-    serve(server, &server->light, 0);
-    serve(server, &server->heavy, 1);
+    conn_list *light = &server->waiting[TURN_LIGHT];
+    if (light->n > 1) qsort(light->at, light->n, sizeof light->at[0], by_use);
+    for (int turn = 0; turn < TURNS; turn++) serve(server, &server->waiting[turn], turn != TURN_LIGHT);
     bool ending = dispatch_end_some(&server->dispatch);
+    let_in(server);
     server_settle(server);
-    if (waiting(server) == 0 && !ending) uv_idle_stop(idle);
+    if (waiting(server) == 0 && server->waiting[TURN_STRANGER].n == 0 && !ending) uv_idle_stop(idle);
 }
 
 void server_end_session(struct server *server, struct standing *standing)
@@ -184,19 +195,18 @@ void server_end_session(struct server *server, struct standing *standing)
     if (server->dispatch.ending.n > 0) uv_idle_start(&server->turn, on_turn);
 }
 
-void server_wait_turn(struct server *server, struct conn *conn, bool light)
+void server_wait_turn(struct server *server, struct conn *conn, enum turn turn)
 {
-    *array_add(light ? &server->light : &server->heavy) = conn;
+    *array_add(&server->waiting[turn]) = conn;
     if (server->crowd < waiting(server)) server->crowd = waiting(server);
     uv_idle_start(&server->turn, on_turn);
 }
 
 void server_forget_turn(struct server *server, const struct conn *conn)
 {
-    for (uint32_t i = 0; i < server->light.n; i++)
-        if (server->light.at[i] == conn) server->light.at[i] = NULL;
-    for (uint32_t i = 0; i < server->heavy.n; i++)
-        if (server->heavy.at[i] == conn) server->heavy.at[i] = NULL;
+    for (int turn = 0; turn < TURNS; turn++)
+        for (uint32_t i = 0; i < server->waiting[turn].n; i++)
+            if (server->waiting[turn].at[i] == conn) server->waiting[turn].at[i] = NULL;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- the beginning */
@@ -336,10 +346,14 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct server *server = listener->data;
-    if (status < 0)
+    if (status < 0) {
         log_warn("accept", "error=%s", uv_err_name(status));
-    else
+    } else if (server_turn_over(server)) { /* libuv takes in whoever comes until nobody does, and they may come as fast as they are taken in */
+        server->knocked[(union stream *)listener - server->listeners] = true;
+        uv_idle_start(&server->turn, on_turn);
+    } else {
         conn_accept(server, (union stream *)listener);
+    }
 }
 
 int server_listen(struct server *server, const struct activation *passed, int *port, char *err)
@@ -385,6 +399,7 @@ static void close_handle(uv_handle_t *handle)
 
 static void close_listeners(struct server *server)
 {
+    server->knocked[0] = server->knocked[1] = false;
     for (size_t i = 0; i < 2; i++)
         if (server->listeners[i].handle.type != UV_UNKNOWN_HANDLE) close_handle(&server->listeners[i].handle);
 }
@@ -460,8 +475,7 @@ void server_clear(struct server *server)
     hold_release(&server->hold);
     doors_clear(&server->doors);
     array_clear(&server->conns);
-    array_clear(&server->light);
-    array_clear(&server->heavy);
+    for (int turn = 0; turn < TURNS; turn++) array_clear(&server->waiting[turn]);
     free(server->scratch);
     free(server->plain);
 }

@@ -25,10 +25,14 @@
 struct conn;
 typedef ARRAY(struct conn *) conn_list;
 
+/* In this order connections have their turns: those that have used little time lately, the others, and those of which nobody knows yet who they are. */
+enum turn { TURN_LIGHT, TURN_HEAVY, TURN_STRANGER, TURNS };
+
 struct server {
     struct config *config;
     uv_loop_t *loop;
     union stream listeners[2]; /* TCP, Unix socket; those that are not used are no handles */
+    bool knocked[2];           /* a connection waits there for the next turn: libuv takes in no other one before */
     uv_timer_t tick;           /* runs while there are connections, or leases */
     uv_timer_t drain_timer;    /* runs while draining */
     uv_idle_t turn;            /* runs while a connection waits for its next turn */
@@ -49,8 +53,8 @@ struct server {
     struct snapshot snapshot;
 
     conn_list conns;                 /* all whose sockets are open */
-    conn_list light, heavy;          /* that wait for their next turn: light ones have used little time lately, and go first */
-    uint32_t crowd;                  /* how many waited at once lately: halved with each tick */
+    conn_list waiting[TURNS];        /* for their next turn */
+    uint32_t crowd;                  /* how many waited at once lately, but for strangers: halved with each tick */
     uint64_t turn_began_ns;          /* of the first input in this turn of the loop; 0: none yet */
     bool holds;                      /* some conn waits for the end of a flush */
     uint64_t let_go;                 /* flusher.ended when they were looked at last */
@@ -103,7 +107,7 @@ uint64_t server_light_ns(const struct server *server);
 /* A session ends, with all it owns. */
 void server_end_session(struct server *server, struct standing *standing);
 /* conn waits for its next turn, or does not any more. */
-void server_wait_turn(struct server *server, struct conn *conn, bool light);
+void server_wait_turn(struct server *server, struct conn *conn, enum turn turn);
 void server_forget_turn(struct server *server, const struct conn *conn);
 
 /* conn.c ------------------------------------------------------------------------------------------------------------- */

@@ -25,6 +25,18 @@ def spaces(connection):
     return [info.id for info in connection.query(list_spaces=pb.ListSpacesQuery()).spaces]
 
 
+def worked_ns(d):
+    with open("/proc/%d/schedstat" % d.process.pid) as f:
+        return int(f.read().split()[0])
+
+
+def waited_ms(d, c):
+    """How long the daemon was busy with others before it answered: as its processor tells, unless we were late to look, or as its clock does, unless it had to wait."""
+    before, sent = worked_ns(d), time.time()
+    pong = c.call(ping=pb.Ping()).pong
+    return max(0.0, min((worked_ns(d) - before) / 1e6, pong.time_us / 1e3 - sent * 1e3))
+
+
 def try_write(connection, data):
     """Writes what the daemon takes; it may close in the middle."""
     try:

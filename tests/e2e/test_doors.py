@@ -1,5 +1,6 @@
 """test_doors.py: who may come in: tokens and roles, the Unix socket, TLS."""
 import contextlib
+import multiprocessing
 import os
 import re
 import socket
@@ -12,6 +13,7 @@ import warnings
 
 import aoiclient as aoi
 from aoiclient import Closed, Connection, pb
+from bystander import waited_ms, worked_ns
 from harness import AOID, Daemon, eventually, main, refused_start, test
 
 S = 1
@@ -260,10 +262,9 @@ class Certificates(Files):
     def openssl(self, *args):
         subprocess.run(["openssl", *args], check=True, capture_output=True)
 
-    def certify(self, name, ca):
+    def certify(self, name, ca, key=("ec", "-pkeyopt", "ec_paramgen_curve:P-256")):
         self.write("san", "subjectAltName=IP:127.0.0.1\n")
-        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", self[name + ".key"], "-out", self["csr"],
-                     "-subj", "/CN=" + name)
+        self.openssl("req", "-newkey", *key, "-nodes", "-keyout", self[name + ".key"], "-out", self["csr"], "-subj", "/CN=" + name)
         self.openssl("x509", "-req", "-in", self["csr"], "-CA", self[ca + ".pem"], "-CAkey", self[ca + ".key"], "-CAcreateserial", "-days", "2",
                      "-extfile", self["san"], "-out", self[name + ".pem"])
 
@@ -390,6 +391,43 @@ def over_max_connections_tls_is_told_why_too():
         for c in held:
             c.ping()
             c.close()
+
+
+def knock(port, context, ends):
+    """A process: says the first word of a handshake, over new connections as fast as it can, and waits with hundreds of them for an answer."""
+    os.nice(10)
+    to_peer = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), to_peer, server_hostname="127.0.0.1").do_handshake()
+    hello, held = to_peer.read(), []
+    while not ends.is_set():
+        with contextlib.suppress(OSError):
+            held.append(socket.create_connection(("127.0.0.1", port), timeout=5))
+            held[-1].sendall(hello)
+        if len(held) > 600:
+            held.pop(0).close()
+
+
+@test
+def strangers_who_begin_handshakes_as_fast_as_they_can_do_not_keep_others_waiting():
+    """What they cost is compared with all that the daemon does meanwhile. This machine may be busy with something else, and then it is tried again."""
+    with Certificates() as f:
+        f.certify("daemon", "ca", key=("rsa:3072",))  # dear handshakes
+        with Daemon(**f.options) as d, Connection(d.port, tls=f.context()) as c:
+            for _ in range(4):
+                ends, waits, before, until = multiprocessing.Event(), [], worked_ns(d), time.monotonic() + 3
+                process = multiprocessing.Process(target=knock, args=(d.port, f.context(), ends))
+                process.start()
+                while time.monotonic() < until:
+                    waits.append(waited_ms(d, c))
+                    time.sleep(0.02)
+                worked_ms = (worked_ns(d) - before) / 1e6
+                ends.set()
+                process.join()
+                print("        the longest wait was %.0f ms of %.0f that the daemon worked" % (max(waits), worked_ms), flush=True)
+                if max(waits) < worked_ms / 10:
+                    return
+            assert False, "it waits too long"
 
 
 @test

@@ -10,6 +10,7 @@ import time
 
 import aoiclient as aoi
 from aoiclient import Connection, pb
+from bystander import waited_ms, worked_ns
 from harness import Daemon, eventually, main, test
 
 S = 1
@@ -83,18 +84,6 @@ def asker(port, _):
     c = Connection(port)
     c.data, c.again = queries(10000), False
     return c
-
-
-def worked_ns(d):
-    with open("/proc/%d/schedstat" % d.process.pid) as f:
-        return int(f.read().split()[0])
-
-
-def waited_ms(d, c):
-    """How long the daemon was busy with others before it answered: as its processor tells, unless we were late to look, or as its clock does, unless it had to wait."""
-    before, sent = worked_ns(d), time.time()
-    pong = c.call(ping=pb.Ping()).pong
-    return max(0.0, min((worked_ns(d) - before) / 1e6, pong.time_us / 1e3 - sent * 1e3))
 
 
 def worst_ms(d, c, n, make):
