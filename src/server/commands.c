@@ -35,7 +35,8 @@ struct batch {
 
 #define COLUMN_PIECE 2048 /* ids between two looks at the clock */
 #define PLAYER_BYTES 640
-#define STEPS_PIECE 16 /* commands, likewise */
+#define STEPS_PIECE 16 /* commands, likewise, where they take no longer than MOMENT_NS; else one by one */
+#define MOMENT_NS ((uint64_t)100 * 1000)
 
 typedef void command_handler(struct batch *batch, const struct codec_command *command);
 
@@ -458,14 +459,19 @@ static void send_ack(const struct batch *batch)
 static bool go_on(struct batch *batch)
 {
     const struct dispatch *d = batch->dispatch;
-    uint32_t steps = 0;
+    uint32_t steps = 0, piece = 1;
+    uint64_t looked_ns = 0;
     batch->space = aoi_space_find(d->world, batch->space_id);
     while (batch->index < batch->command_n) {
         batch->command = &batch->commands[batch->index];
         run_command(batch, batch->command);
         if (batch->from == 0) batch->index++;
-        if (d->pause_ns == 0 || (batch->from == 0 && ++steps % STEPS_PIECE != 0)) continue;
-        if (batch->index < batch->command_n && uv_hrtime() >= d->pause_ns) return false;
+        if (d->pause_ns == 0 || batch->index == batch->command_n || (batch->from == 0 && ++steps < piece)) continue;
+        uint64_t now_ns = uv_hrtime();
+        if (now_ns >= d->pause_ns) return false;
+        piece = now_ns - looked_ns > MOMENT_NS ? 1 : STEPS_PIECE;
+        looked_ns = now_ns;
+        steps = 0;
     }
     return true;
 }

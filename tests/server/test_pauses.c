@@ -36,7 +36,7 @@ static struct codec_client_frame paused_batch(struct rig *rig, struct session *s
 /* Brings the frame again until it is done; how often. */
 static int bring(struct rig *rig, struct session *session, const struct codec_client_frame *frame)
 {
-    for (int n = 1; n < 1000; n++)
+    for (int n = 1; n < 10000; n++)
         if (rig_try_frame(rig, session, frame) == 0) return n;
     fail();
     return 0;
