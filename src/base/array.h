@@ -30,9 +30,22 @@ static inline void *array__grow(void *p, uint32_t *cap, size_t need, size_t size
     return mem_realloc(p, want * size);
 }
 
+#define ARRAY_KEEP 256 /* elements: with room for no more than that an array keeps what it has */
+
+/* Gives memory back where there is room for more than four times n. */
+static inline void *array__shrink(void *p, uint32_t *cap, uint32_t n, size_t size)
+{
+    uint32_t want = *cap;
+    while (want > ARRAY_KEEP && n < want / 4) want /= 2;
+    if (want == *cap) return p;
+    *cap = want;
+    return mem_realloc(p, want * size);
+}
+
 #define array_reserve(a, need) ((a)->at = array__grow((a)->at, &(a)->cap, (need), sizeof *(a)->at))
 /* Pointer to one more, uninitialized element; the array may move. */
 #define array_add(a) (array_reserve((a), (size_t)(a)->n + 1), &(a)->at[(a)->n++])
+#define array_shrink(a, n) ((a)->at = array__shrink((a)->at, &(a)->cap, (n), sizeof *(a)->at))
 /* Takes element i out; the last one takes its place. */
 #define array_swap_remove(a, i) ((a)->at[i] = (a)->at[--(a)->n])
 #define array_clear(a) (free((a)->at), (a)->at = NULL, (a)->n = (a)->cap = 0)

@@ -334,6 +334,7 @@ static void remember_since(struct aoi__look *k)
     }
     for (uint32_t i = 0; i < s->come.n; i++) *array_add(&s->since) = now;
     array_reserve(&p->since, s->since.n);
+    array_shrink(&p->since, s->since.n);
     p->since.n = s->since.n;
     if (s->since.n > 0) memcpy(p->since.at, s->since.at, s->since.n * sizeof *s->since.at);
 }
@@ -374,6 +375,7 @@ static void remember(struct aoi__look *k)
         return;
     }
     if (n > told->cap) array_reserve(told, (size_t)n + n / 4); /* a little more than now, so that it soon stops growing */
+    array_shrink(told, n);
     if (s->kept.n > 0) memcpy(told->at, s->kept.at, s->kept.n * sizeof *told->at);
     if (s->come.n > 0) memcpy(told->at + s->kept.n, s->come.at, s->come.n * sizeof *told->at);
     told->n = n;

@@ -6,8 +6,6 @@
 
 #include "base/array.h"
 
-/* A list with room for more than this gives memory back when it has become four times too large. */
-#define SHRINK_FROM 256
 /* Partners are fetched into the cache so many places before their turn. */
 #define AHEAD 4
 /* What it takes to remove a pair by a search, in ns, about: a list that is not in the cache, and half of its length. */
@@ -45,11 +43,7 @@ static void append(struct aoi__list *list, uint32_t id)
 
 static void shrink(struct aoi__list *list)
 {
-    uint32_t cap = list->cap;
-    while (cap > SHRINK_FROM && list->n < cap / 4) cap /= 2;
-    if (cap == list->cap) return;
-    list->cap = cap;
-    list->id = mem_realloc(list->id, list->cap * sizeof *list->id);
+    list->id = array__shrink(list->id, &list->cap, list->n, sizeof *list->id);
 }
 
 static void take_out(struct aoi__list *list, uint32_t i)

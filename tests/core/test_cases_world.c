@@ -342,6 +342,20 @@ CASE(who_comes_takes_the_place_of_who_has_left)
     assert_true(memory(r) < full + full / 3); /* some lists of what has changed are longer */
 }
 
+CASE(what_views_took_is_given_back_when_they_shrink)
+{
+    struct aoi_settings set = {.index = r->index, .shape = AOI_SHAPE_SPHERE, .min_stay_ms = 1};
+    rig_space(r, &set, NULL);
+    for (uint64_t id = 1; id <= 2000; id++) rig_add(r, id, 0, 0, id <= 100 ? 10 : 0);
+    for (uint64_t id = 1; id <= 100; id++) rig_subscribe(r, id, id);
+    for (int i = 0; i < 3; i++) rig_flush(r);
+    uint64_t crowd = memory(r);
+    for (uint64_t id = 101; id <= 2000; id++) rig_move(r, id, 1000, 1000);
+    r->m.now_ms += 10;
+    for (int i = 0; i < 3; i++) rig_flush(r);
+    assert_true(crowd - memory(r) > (uint64_t)100 * 1500 * (4 + 8)); /* a list of slots, and one of times */
+}
+
 CASE(a_world_without_a_sink_drops_its_deltas_and_goes_on)
 {
     struct aoi_limits limits = rig_limits();
@@ -593,6 +607,7 @@ int main(void)
         cmocka_unit_test(a_space_that_is_made_anew_again_and_again_is_remembered_once),
         cmocka_unit_test(a_space_from_which_everything_has_gone_gives_its_memory_back_and_goes_on),
         cmocka_unit_test(who_comes_takes_the_place_of_who_has_left),
+        cmocka_unit_test(what_views_took_is_given_back_when_they_shrink),
         cmocka_unit_test(a_world_without_a_sink_drops_its_deltas_and_goes_on),
         cmocka_unit_test(over_each_limit_is_an_error_and_what_was_there_stays),
         cmocka_unit_test(an_unknown_add_mode_is_refused),
