@@ -436,13 +436,15 @@ static void set_priority(struct aoi_space *space, uint32_t slot, uint32_t priori
     notify(space, slot, space->hot[slot].pos, aoi__rare(space, slot)->appeal, space->hot[slot].layers, 0);
 }
 
+/* Who states an entity anew may know nothing of it any more: it is told anew, too. */
 static void set_report(struct aoi_space *space, uint32_t slot, bool report)
 {
     struct aoi__cold *c = &space->cold[slot];
-    if (report == ((c->flags & AOI__REPORT) != 0)) return;
-    c->flags = (c->flags & ~(uint32_t)(AOI__REPORT | AOI__OBSERVED | AOI__RESTATE)) | (report ? AOI__REPORT : 0);
-    space->away_stale = true; /* it was not counted there */
-    if (report) aoi__observe_check(space, slot);
+    if (report != ((c->flags & AOI__REPORT) != 0)) {
+        c->flags = (c->flags & ~(uint32_t)(AOI__REPORT | AOI__OBSERVED | AOI__RESTATE)) | (report ? AOI__REPORT : 0);
+        space->away_stale = true; /* it was not counted there */
+    }
+    if (report) aoi__observe_restate(space, slot);
 }
 
 static void set_payload(struct aoi_space *space, uint32_t slot, const void *payload, uint32_t len)
@@ -485,13 +487,12 @@ static void change_owner(struct aoi_space *space, uint32_t slot, aoi_owner owner
     const struct aoi_sink *sink = &space->world->sink;
     idmap_remove(&space->released, space->hot[slot].id);
     c->flags &= ~(uint32_t)AOI__RELEASED;
+    if (c->flags & AOI__REPORT) aoi__observe_restate(space, slot);
     if (space->own[slot].owner == owner) return;
     if (sink->lost != NULL) sink->lost(sink->ctx, space->own[slot].owner, space->id, false, space->hot[slot].id);
     owner_unlink(space, slot);
     space->own[slot].owner = owner;
     owner_link(space, slot);
-    c->flags &= ~(uint32_t)(AOI__OBSERVED | AOI__RESTATE); /* the new owner knows nothing yet */
-    if (c->flags & AOI__REPORT) aoi__observe_check(space, slot);
 }
 
 static int adopt(struct aoi_space *space, aoi_owner owner, uint64_t id)

@@ -57,10 +57,12 @@ static void settle(void *ctx)
 static void end_leases(struct server *server)
 {
     struct sessions *sessions = &server->sessions;
+    char client[SESSION_CLIENT_MAX * 4 + 3];
     for (uint32_t i = 0; i < sessions->by_owner.n && sessions->away_n > 0 && !server->draining; i++) {
         struct standing *standing = sessions->by_owner.at[i];
         if (standing == NULL || standing->session != NULL || server->clock_ms < standing->lease_end_ms) continue;
-        log_info("lease_end", "session=%llu lease_ms=%u", (unsigned long long)standing->id, standing->lease_ms);
+        log_info("lease_end", "session=%llu client=%s lease_ms=%u", (unsigned long long)standing->id,
+                 log_quote(standing->client, client, sizeof client), standing->lease_ms);
         server->metrics.leases_ended++;
         server_end_session(server, standing);
     }
@@ -291,11 +293,12 @@ static int make_world(struct server *server, char *err)
 static void end_withdrawn(struct server *server)
 {
     const struct sessions *sessions = &server->sessions;
+    char client[SESSION_CLIENT_MAX * 4 + 3];
     for (uint32_t i = 0; i < sessions->by_owner.n; i++) {
         struct standing *standing = sessions->by_owner.at[i];
         if (standing == NULL || tokens_know(&server->doors.tokens, standing->token_name)) continue;
-        log_warn("withdrawn", "session=%llu token=%s why=\"no token of this name is left: the session ends, with what it owns\"",
-                 (unsigned long long)standing->id, standing->token_name);
+        log_warn("withdrawn", "session=%llu client=%s token=%s why=\"no token of this name is left: the session ends, with what it owns\"",
+                 (unsigned long long)standing->id, log_quote(standing->client, client, sizeof client), standing->token_name);
         standing->lease_ms = 0; /* it ends with its connection */
         if (standing->session == NULL) server_end_session(server, standing);
     }

@@ -17,7 +17,7 @@ struct standing {
     uint32_t lease_ms;
     uint64_t lease_end_ms; /* by the server's clock; where session is NULL */
     uint8_t resume_token[RESUME_TOKEN_BYTES];
-    char client[SESSION_CLIENT_MAX + 1]; /* the name that its last connection gave; "": it is from a snapshot, and was not resumed */
+    char client[SESSION_CLIENT_MAX + 1]; /* the name that its last connection gave */
     char token_name[TOKEN_NAME_MAX + 1]; /* of the token that its last connection came in with; "": it had none */
 
     struct notices notices; /* sent by deliver.c. While any wait its players get no other delta */

@@ -13,7 +13,7 @@
 
 #define WRITE_BYTES ((size_t)256 * 1024)
 #define SECTION_HEAD 20  /* number, length, checksum */
-#define SESSION_BYTES 56 /* and from version 2 on a name of a token, with its length in a byte */
+#define SESSION_BYTES 56 /* and from version 2 on the name of its token, from 3 on that of its client, each with its length in a byte */
 #define CLOSED_BYTES 48
 #define LOST_BYTES 17
 #define OWNERS_MOST (1u << 21) /* twice what max_sessions may be: by their numbers stand arrays */
@@ -97,6 +97,12 @@ static void put_notices(struct buf *out, const struct notices *notices)
     }
 }
 
+static void put_name(struct buf *out, const char *name)
+{
+    bytes_put(out, strlen(name), 1);
+    buf_append(out, name, strlen(name));
+}
+
 static void put_sessions(struct writer *w, const struct sessions *sessions)
 {
     struct buf out = {0};
@@ -109,8 +115,8 @@ static void put_sessions(struct writer *w, const struct sessions *sessions)
         bytes_put(&out, standing->last_seq, 8);
         bytes_put(&out, standing->lease_ms, 4);
         buf_append(&out, standing->resume_token, RESUME_TOKEN_BYTES);
-        bytes_put(&out, strlen(standing->token_name), 1);
-        buf_append(&out, standing->token_name, strlen(standing->token_name));
+        put_name(&out, standing->token_name);
+        put_name(&out, standing->client);
         put_notices(&out, &standing->notices);
         put(w, buf_data(&out), buf_len(&out));
         buf_consume(&out, buf_len(&out));
@@ -204,22 +210,22 @@ static void take_notices(struct bytes_in *in, struct notices *notices)
     notices->lost_sent = lost_sent;
 }
 
-/* Letters and what else tokens_load() lets a name be of. */
-static void take_name(struct bytes_in *in, char name[TOKEN_NAME_MAX + 1])
+static void take_name(struct bytes_in *in, char *name, size_t most)
 {
     size_t len = (size_t)bytes_take(in, 1);
     const uint8_t *at = bytes_take_raw(in, len);
-    if (len > TOKEN_NAME_MAX || (at != NULL && memchr(at, 0, len) != NULL)) bytes_fail(in, "a token's name is none");
+    if (len > most || (at != NULL && memchr(at, 0, len) != NULL)) bytes_fail(in, "the name of a token or a client is none");
     if (in->fault == NULL && len > 0) memcpy(name, at, len);
 }
 
 static void take_session(struct bytes_in *in, uint32_t version, struct sessions *sessions)
 {
-    char name[TOKEN_NAME_MAX + 1] = "";
+    char name[TOKEN_NAME_MAX + 1] = "", client[SESSION_CLIENT_MAX + 1] = "";
     uint64_t owner = bytes_take(in, 4), id = bytes_take(in, 8), last_seq = bytes_take(in, 8);
     uint32_t lease_ms = (uint32_t)bytes_take(in, 4);
     const uint8_t *token = bytes_take_raw(in, RESUME_TOKEN_BYTES);
-    if (version >= 2) take_name(in, name);
+    if (version >= 2) take_name(in, name, TOKEN_NAME_MAX);
+    if (version >= 3) take_name(in, client, SESSION_CLIENT_MAX);
     if (owner <= sessions->by_owner.n || owner > OWNERS_MOST) bytes_fail(in, "its sessions do not ascend by owner");
     if (id == 0 || id > sessions->last_id || sessions_of_id(sessions, id) != NULL)
         bytes_fail(in, "two sessions have the same id, or one is of the future");
@@ -227,6 +233,7 @@ static void take_session(struct bytes_in *in, uint32_t version, struct sessions 
     struct standing *standing = sessions_restore(sessions, (aoi_owner)owner, id, lease_ms, token);
     standing->last_seq = last_seq;
     memcpy(standing->token_name, name, sizeof name);
+    memcpy(standing->client, client, sizeof client);
     take_notices(in, &standing->notices);
 }
 

@@ -8,7 +8,7 @@
 
 /* "aoidsnap", the version in 4 bytes, and three sections: of the daemon, its sessions, its world. Before each stand its number in 4 bytes, its length in 8, and in 8 the CRC-64 of
  * its bytes and of those 12. All numbers are little-endian. */
-#define SNAPSHOT_FILE_VERSION 2u    /* those before it are read too */
+#define SNAPSHOT_FILE_VERSION 3u    /* those before it are read too */
 #define SNAPSHOT_FILE_SUFFIX ".new" /* while it is written */
 #define SNAPSHOT_FILE_WHY (AOI_LOAD_WHY + 64)
 

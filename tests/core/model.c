@@ -385,7 +385,6 @@ static void write_entity(const struct model_space *s, struct model_entity *e, co
     e->radius = clean(from->radius);
     e->appeal = clean(from->appeal);
     e->priority = from->priority;
-    if (e->report_observed != from->report_observed) e->reported = MODEL_UNOBSERVED;
     e->report_observed = from->report_observed;
     e->moves++;
     for (uint32_t a = 0; a < s->dims; a++) e->v.pos[a] = clean(from->pos[a]);
@@ -417,7 +416,7 @@ static int adopt(struct model *m, struct model_space *s, aoi_owner owner, const 
     if (changes) expect_loss(m, e->owner, false, e->id);
     int rc = model_judge(m, "adopt", entity->id, aoi_entity_add(model_core_space(m, s), owner, AOI_ADD_ADOPT, entity), faults, 0);
     if (rc != AOI_OK) return rc;
-    if (changes) e->reported = MODEL_UNKNOWN;
+    e->reported = MODEL_RESTATE;
     e->owner = owner;
     e->released = false;
     return rc;
@@ -440,8 +439,8 @@ int model_entity_add(struct model *m, struct model_space *s, aoi_owner owner, en
     if (takes) {
         e->owner = owner;
         e->released = false;
-        e->reported = MODEL_UNKNOWN;
     }
+    if (e != NULL) e->reported = MODEL_RESTATE;
     if (e == NULL) {
         uint32_t i = lower_bound(s->entities.at, s->entities.n, sizeof *s->entities.at, entity->id);
         (void)array_add(&s->entities);

@@ -20,7 +20,7 @@ struct model_value {
 };
 
 /* What an owner was told about whether its entity is observed. */
-enum model_report { MODEL_UNOBSERVED, MODEL_OBSERVED, MODEL_UNKNOWN, MODEL_RESTATE };
+enum model_report { MODEL_UNOBSERVED, MODEL_OBSERVED, MODEL_RESTATE };
 
 /* How a player sees an entity: see model_look(). */
 struct model_sight {

@@ -51,12 +51,12 @@ def distance2(a, b, axes):
 
 class Entity:
     __slots__ = ("id", "birth", "at", "low", "high", "extra", "radius", "layers", "payload", "owner", "reach", "priority", "report", "released",
-                 "observed", "restated", "doubt")
+                 "observed", "restated")
 
     def __init__(self):
         self.at, self.reach, self.released = (0.0, 0.0, 0.0), 0.0, None
-        self.observed, self.restated = False, False  # what the owner was told; whether it may be told it again
-        self.report, self.doubt = False, False  # doubt: it had ceased to ask, so that it may have to start from "not observed"
+        self.observed, self.restated = False, False  # what the owner was told; whether it is told anew, whatever it is
+        self.report = False
 
     @property
     def pos(self):
@@ -167,7 +167,7 @@ class World:
             self.births += 1
             e.id, e.birth, e.owner = id, self.births, owner
         e.pos, e.radius, e.layers, e.payload = pos, canonical(radius), layers or 1, payload
-        e.doubt = e.doubt or (e.report and not report_observed)
+        e.restated = bool(known) and report_observed
         e.appeal, e.priority, e.report = canonical(appeal), priority, report_observed
         e.extra = extra if self.has_extra else 0
         self.entities[id] = e
@@ -183,7 +183,6 @@ class World:
             return pb.CODE_NOT_OWNER
         if e.owner != owner:
             self.lost.append((e.owner, False, id))
-            e.observed = False  # the new owner was told nothing
         e.owner, e.released, e.restated = owner, None, True
         return 0
 
@@ -554,16 +553,13 @@ class World:
         return bool(told) and self.entities.get(message.entity.id) is message.entity and told.birth == message.entity.birth
 
     def observe(self):
-        """owner -> ({id: observed} that it must be told with this flush, ids that it may be told although it knows)."""
+        """owner -> {id: observed} that it is told with this flush."""
         out = {}
         for id, e in self.entities.items():
             if not e.report:
                 continue
             now = any(self.held(p, id) and id not in p.units for p in self.players.values())
-            must, may = out.setdefault(e.owner, ({}, {}))
-            if now != e.observed and (now or not e.doubt):
-                must[id] = now
-            elif e.restated or e.doubt:
-                may[id] = now
-            e.observed, e.restated, e.doubt = now, False, False
+            if now != e.observed or e.restated:
+                out.setdefault(e.owner, {})[id] = now
+            e.observed, e.restated = now, False
         return out

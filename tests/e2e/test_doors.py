@@ -526,7 +526,7 @@ def only_a_token_of_the_same_name_resumes_a_session():
             fresh.ok(S, aoi.move((1, 5, 5)))
             assert len(box(map_).ids) == 1
             f.write("tokens", TOKENS.replace("zone writer %s\n" % WRITER, ""))
-            assert "event=withdrawn session=%d token=zone" % fresh.welcome.session in d.reload(), d.tail()
+            assert "event=withdrawn session=%d client=\"python\" token=zone" % fresh.welcome.session in d.reload(), d.tail()
             assert "withdrawn" in fresh.frames_until_closed()[-1].error.text
         error = map_.call(query=pb.Query(space=S, aabb=BOX)).error  # it was the session's, which has ended though its lease would run
         assert error.code == pb.CODE_UNKNOWN_SPACE, error

@@ -112,7 +112,7 @@ def a_session_belongs_to_the_name_of_its_token_in_the_next_daemon_too():
             drained(d, mover, gateway)
         hold("gate", "other")
         with folder.daemon(tokens_file=tokens.name) as d:
-            assert "event=withdrawn session=%d token=zone" % mover.welcome.session in d.log(), d.tail()
+            assert "event=withdrawn session=%d client=\"python\" token=zone" % mover.welcome.session in d.log(), d.tail()
             ask = pb.Hello(protocol_version=1, token=secret["other"], resume_session=gateway.welcome.session, resume_token=gateway.welcome.resume_token)
             with Connection(d.port, hello=False) as c:
                 assert "another name" in c.call(hello=ask).error.text

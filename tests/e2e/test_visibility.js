@@ -206,6 +206,7 @@ class Run {
     upsert(id, e) {
         const f = { ...this.fields(id), mode: enums.ADD_MODE_UPSERT, report_observed: e.report };
         this.write(e, f);
+        e.restated = e.report;
         return { add_entity: f };
     }
 
@@ -270,7 +271,7 @@ class Run {
         const [id, e] = [...this.world.entities].find(([, x]) => x.owner !== owner && x.released) || [];
         if (!id) return null;
         this.lost[e.owner].push(`entity ${id}`);
-        Object.assign(e, { owner, released: false, observed: false, restated: true });
+        Object.assign(e, { owner, released: false, restated: true });
         return { add_entity: { id: u64(id), mode: enums.ADD_MODE_ADOPT } };
     }
 
@@ -411,7 +412,7 @@ class Run {
             for (const [id, e] of this.world.entities) {
                 if (!e.report || e.owner !== owner) continue;
                 const now = [...this.world.players.values()].some((p) => p.told.has(id) && !p.units.has(id));
-                if (now !== e.observed || (e.restated && got.get(id) === now)) want.push([id, now]);
+                if (now !== e.observed || e.restated) want.push([id, now]);
                 Object.assign(e, { observed: now, restated: false });
             }
             equal([...got].sort(byId), want.sort(byId), `flush ${number}: observed, told to ${owner}`);

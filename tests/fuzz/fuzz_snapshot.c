@@ -1,6 +1,6 @@
 /* fuzz_snapshot.c: a snapshot's file: any bytes are refused, or make a sound world that is saved as the same bytes ever after.
  *
- * The first byte of an input says what the others are: a file, as they are; or the sections of the sessions (of the length in two bytes) and of the world, of either version, to which the rest of a
+ * The first byte of an input says what the others are: a file, as they are; or the sections of the sessions (of the length in two bytes) and of the world, of any version, to which the rest of a
  * file, with its checksums, is made here: chance would not find those.
  */
 #include <lzma.h>

@@ -58,6 +58,7 @@ static struct folder a_file(struct rig *rig)
     *array_add(&notices->closed) = (struct notice_closed){.space = 3, .player = 4, .seq = 5, .flush = 6, .time_us = 7, .messages_lost = 8};
     sessions_end(&rig->sessions, rig->session[1].standing);
     memset(rig->session[2].standing->token_name, 'z', TOKEN_NAME_MAX);
+    memset(rig->session[2].standing->client, 'c', SESSION_CLIENT_MAX);
     struct folder folder = folder_new();
     uint64_t len;
     assert_int_equal(snapshot_file_write(folder.file, &rig->sessions, rig->world, 0, &len), 0);
@@ -103,6 +104,7 @@ static void sessions_and_what_is_theirs_come_back_without_connections(void **sta
         assert_int_equal(is->lease_end_ms, was->lease_ms);
         assert_true(sessions_token_is(is, was->resume_token, RESUME_TOKEN_BYTES));
         assert_string_equal(is->token_name, was->token_name);
+        assert_string_equal(is->client, was->client);
         assert_null(is->session);
     }
     const struct notices *notices = &sessions_of_id(&back, rig->session[0].id)->notices;
