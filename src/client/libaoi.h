@@ -285,7 +285,7 @@ int libaoi_set_space(struct libaoi *c, uint64_t space, uint32_t which, const str
 /* Whoever made it: while the daemon has no tokens everybody is admin, and may destroy any space but one of the configuration. */
 void libaoi_destroy_space(struct libaoi *c, uint64_t space);
 int libaoi_add(struct libaoi *c, uint64_t space, enum libaoi_add_mode mode, const struct libaoi_entity *entity);
-/* Columns of n. z NULL: 0 or a 2D space; extra NULL: unchanged. */
+/* Columns of n. z NULL: for a 2D space; in 3D it is refused. extra NULL: unchanged. */
 void libaoi_move(struct libaoi *c, uint64_t space, size_t n, const uint64_t *id, const float *x, const float *y, const float *z,
                  const uint32_t *extra);
 void libaoi_remove(struct libaoi *c, uint64_t space, size_t n, const uint64_t *id);

@@ -123,7 +123,8 @@ int aoictl_move(struct aoictl *ctl, int n, char **words)
     if (!aoictl_parse_id(ctl, "space", words[0], &space) || !aoictl_parse_id(ctl, "entity", words[1], &id) || !aoictl_parse_point(ctl, words[2], pos))
         return AOICTL_USAGE;
     if (with_extra && !aoictl_parse_u32(ctl, "extra", with_extra, &extra)) return AOICTL_USAGE;
-    libaoi_move(ctl->c, space, 1, &id, &pos[0], &pos[1], &pos[2], with_extra ? &extra : NULL);
+    bool flat = strchr(words[2], ',') == strrchr(words[2], ','); /* in 3D that is refused; it must not put anything at z 0 that nobody asked for */
+    libaoi_move(ctl->c, space, 1, &id, &pos[0], &pos[1], flat ? NULL : &pos[2], with_extra ? &extra : NULL);
     return aoictl_settle(ctl);
 }
 

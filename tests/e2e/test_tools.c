@@ -114,6 +114,15 @@ static void spaces_shows_what_is_not_at_its_default_as_create_takes_it(void **st
     }
 }
 
+static void move_in_3d_needs_all_coordinates(void **state)
+{
+    (void)state;
+    assert_int_equal(aoictl("printf '%s\\n' 'create 1 dimensions=3' 'add 1 9 1,2,3' 'move 1 9 4,5' |", "-"), 1);
+    expect_output("line 3: INVALID_ARGUMENT: columns of different lengths: 1 ids, 1 x, 1 y, 0 z, 0 extra; in a 3D space z is needed");
+    assert_int_equal(aoictl("printf '%s\\n' 'create 2 dimensions=3' 'add 2 9 1,2,3' 'move 2 9 4,5,6' 'query 2 entity 9' |", "-"), 0);
+    expect_output("4 5 6");
+}
+
 static void watch_prints_one_line_an_item(void **state)
 {
     (void)state;
@@ -433,6 +442,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_first_conversation_with_aoictl, setup, teardown),
         cmocka_unit_test_setup_teardown(spaces_shows_what_is_not_at_its_default_as_create_takes_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(move_in_3d_needs_all_coordinates, setup, teardown),
         cmocka_unit_test_setup_teardown(watch_prints_one_line_an_item, setup, teardown),
         cmocka_unit_test(watch_keeps_its_connection_though_nothing_comes),
         cmocka_unit_test_setup_teardown(every_complaint_says_what_to_do, setup, teardown),
