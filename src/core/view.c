@@ -288,11 +288,18 @@ void aoi__look(struct aoi__look *k, struct aoi_space *space, struct aoi__player 
 
 /* ------------------------------------------------------------------------------------------------------------- the flush */
 
+/* It could only be told of what is new to it, for which there is no room. To look for that would take memory, of which there is none. */
+static bool has_to_wait(const struct aoi_space *space, const struct aoi__player *p, size_t room)
+{
+    return room == AOI_ROOM_KEPT && p->cover.watch == AOI__NONE && p->told.n == 0 && !p->full && space->messages.n == 0;
+}
+
 /* Tells one player what differs. Returns whether work is left for it. */
 static bool serve(struct aoi_space *space, struct aoi__player *p, size_t room, const struct aoi_flush_info *info)
 {
     struct aoi__look k;
     bool left;
+    if (has_to_wait(space, p, room)) return true;
     if (aoi__glance(space, p, room, &left)) return left;
     bool fits = aoi__cover_fits(space, p);
     if (!fits || !aoi__cover_same(space, p)) aoi__cover_end(space, p);

@@ -120,7 +120,10 @@ static void note_deafness(struct query *query)
     const struct session *session = standing == NULL ? NULL : standing->session;
     struct codec_result *result = &query->result;
     if (session != NULL && session->state == SESSION_READY) {
-        if (deliver_owes(session) || outbox_room(&session->out) == 0) result->why_deaf = CODEC_DEAF_FULL;
+        if (deliver_owes(session) || outbox_room(&session->out) == 0)
+            result->why_deaf = CODEC_DEAF_FULL;
+        else if (budget_full(query->dispatch->budget))
+            result->why_deaf = CODEC_DEAF_MEMORY;
         return;
     }
     result->why_deaf = CODEC_DEAF_GONE;

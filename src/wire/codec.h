@@ -279,7 +279,7 @@ struct codec_space_info {
     struct aoi_settings settings;
 };
 
-enum codec_deaf { CODEC_DEAF_NOT, CODEC_DEAF_FULL, CODEC_DEAF_GONE };
+enum codec_deaf { CODEC_DEAF_NOT, CODEC_DEAF_FULL, CODEC_DEAF_GONE, CODEC_DEAF_MEMORY };
 
 struct codec_result {
     enum codec_result_kind kind;

@@ -110,6 +110,8 @@ static void say_outcome(struct sentence *s, const struct codec_result *result)
     } else if (result->why_deaf == CODEC_DEAF_GONE) {
         say(s, "; but the player's connection is gone: it is told nothing");
         if (result->why_lease_ms > 0) say(s, ", and goes in %.1f s with its session, unless that resumes", (double)result->why_lease_ms / 1000);
+    } else if (why->seen && !why->told && result->why_deaf == CODEC_DEAF_MEMORY) {
+        say(s, "; but max_memory_bytes is reached: it waits until there is room");
     } else if (why->seen && !why->told && why->rule != AOI_RULE_ENTER_BUDGET) {
         say(s, "; the next flush tells it");
     } else if (!why->seen) {

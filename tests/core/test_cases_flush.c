@@ -258,9 +258,10 @@ CASE(an_enter_that_was_held_back_and_is_out_of_sight_by_then_is_never_told)
     assert_true(rig_flush(r));
     assert_int_equal(r->told.n, 0); /* an empty delta is none */
     rig_move(r, 5, 100, 0);
-    assert_false(rig_flush(r));
+    rig_flush(r); /* pending or not: where there is no room it is not always looked what waits for it */
     r->m.room[1] = MODEL_NO_LIMIT;
-    assert_string_equal(rig_tells(r, P), "");
+    assert_false(rig_flush(r));
+    assert_int_equal(r->told.n, 0);
     rig_move(r, 5, 1, 1);
     assert_string_equal(rig_tells(r, P), "E5(1,1)");
 }

@@ -96,12 +96,29 @@ def over_the_limit_enters_wait_and_all_else_goes_on():
         assert c.batch(S, aoi.flush()).pending
         view = c.views[S, 7]
         assert set(view.entities) == {2} and view.entities[2][:2] == (3, 3), view.entities
+        assert "but max_memory_bytes is reached" in c.query(S, why=pb.WhyQuery(player=7, entity=4)).text
         c.ok(S, aoi.release(entities=[2]))
         other.ok(S, aoi.adopt(2))
         assert "result=done" in d.reload(CONFIG % "256MiB")
         c.ok(S, aoi.flush())
         assert set(view.entities) == {2, 4}
         assert fill(c, 2000, 10) == 10
+
+
+@test
+def over_the_limit_cameras_that_were_told_nothing_take_no_memory_either():
+    with Daemon(config=CONFIG % "256MiB") as d, Connection(d.port) as c:
+        c.ok(S, aoi.create_space(flush_ms=0), *[aoi.set_viewport(i, (0, 0), (50, 50)) for i in range(1, 5001)])
+        for first in range(1, 20001, 2000):
+            c.ok(S, *[aoi.add(i, 1, 1) for i in range(first, first + 2000)])
+        assert "result=done" in d.reload(CONFIG % "100KiB")
+        before = c.query(S, stats=pb.StatsQuery()).memory_bytes
+        assert c.batch(S, aoi.flush()).pending
+        after = c.query(S, stats=pb.StatsQuery())
+        assert after.enters == 0 and after.memory_bytes < before * 5 / 4, (before, after)
+        assert "result=done" in d.reload(CONFIG % "0")
+        c.ok(S, aoi.flush())
+        assert c.query(S, stats=pb.StatsQuery()).enters > 0
 
 
 @test
