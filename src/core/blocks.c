@@ -182,7 +182,7 @@ static void page_free(struct aoi__blocks *dir, uint32_t p)
 {
     struct aoi__page *page = &dir->page.at[p];
     columns_give(dir, page->cap, page->rack);
-    *page = (struct aoi__page){.block = AOI__NONE};
+    *page = (struct aoi__page){.block = AOI__NONE, .fresh = page->fresh}; /* for there it stands still */
     *array_add(&dir->free_pages) = p;
 }
 
@@ -549,6 +549,7 @@ uint64_t aoi__blocks_bytes(const struct aoi__blocks *dir)
         bytes += entries > POOL_MAX ? entries : 0; /* else it is counted with the pool */
     }
     for (uint32_t r = 0; r < dir->region.n; r++) bytes += (uint64_t)dir->region.at[r].blocks.cap * sizeof(uint32_t);
+    bytes += ((uint64_t)dir->fresh.cap + dir->graves.cap + dir->fading.cap + dir->free_pages.cap + dir->free_blocks.cap) * sizeof(uint32_t);
     return bytes;
 }
 
@@ -579,6 +580,7 @@ static uint64_t validate_pages(const struct aoi__blocks *dir, uint32_t b, uint32
 void aoi__blocks_validate(const struct aoi__blocks *dir)
 {
     uint64_t racked = 0, used = dir->block.n - dir->free_blocks.n, listed = 0;
+    CHECK(dir->fresh.n <= dir->page.n && dir->free_pages.n <= dir->page.n);
     for (uint32_t b = 0; b < dir->block.n; b++) {
         const struct aoi__block *block = &dir->block.at[b];
         CHECK((block->full & ~block->have) == 0 && (uint32_t)__builtin_popcountll(block->have) == block->cells.n);

@@ -599,11 +599,24 @@ struct spot {
     uint64_t bit;
 };
 
+#define FEW_COVERED 16 /* pages are searched; for more it is noted, by page, which one of the cover it is */
+
 static struct spot spot_of(const struct aoi__look *k, uint32_t slot)
 {
     struct aoi__home home = aoi__home_of(k->s->dir, slot);
+    const struct aoi__cover *c = &k->p->cover;
     struct spot spot = {.bit = bit_of(home)};
-    while (k->p->cover.page[spot.page] != home.page) spot.page++;
+    if (c->n > FEW_COVERED) {
+        aoi__slots *at = &k->s->covered_at; /* perhaps of another cover, or never written: it is looked whether it is so */
+        while (at->n < k->s->dir->page.n) *array_add(at) = 0;
+        spot.page = at->at[home.page];
+        if (spot.page < c->n && c->page[spot.page] == home.page) return spot;
+        for (uint32_t i = 0; i < c->n; i++) at->at[c->page[i]] = i;
+        spot.page = at->at[home.page];
+        CHECK(c->page[spot.page] == home.page);
+        return spot;
+    }
+    while (c->page[spot.page] != home.page) spot.page++;
     return spot;
 }
 

@@ -15,6 +15,7 @@ void aoi__scratch_free(struct aoi__scratch *s)
 {
     array_clear(&s->found);
     aoi__glance_free(s->glance);
+    array_clear(&s->covered_at);
     array_clear(&s->turn);
     array_clear(&s->kept);
     array_clear(&s->come);

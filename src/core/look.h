@@ -23,7 +23,8 @@ struct aoi__scratch {
     /* of this flush: what all looks at pages share */
     struct aoi__blocks *dir;
     struct aoi__sieve sieve;
-    ARRAY(uint64_t) turn; /* by page, of those that are looked at: kernel.h */
+    aoi__slots covered_at; /* by page: which one of the cover that was looked at last it is; see cover.c */
+    ARRAY(uint64_t) turn;  /* by page, of those that are looked at: kernel.h */
     struct aoi__glance *glance;
     struct aoi_delta delta; /* what all deltas of a flush share; of other columns it has updates at most */
     ARRAY(uint64_t) since;  /* the next aoi__player.since */

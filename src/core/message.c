@@ -93,6 +93,9 @@ void aoi__messages_post(struct aoi_space *space)
         else if (m->from == 0)
             space->ops->watching(space, m->lo, m->hi, watches);
         for (uint32_t w = 0; w < watches->n; w++) post_watch(space, watches->at[w], i);
+        if (space->posts.n < AOI_POSTS_MAX) continue;
+        for (uint32_t p = 0; p < space->players.n; p++) space->players.at[p].lost += i; /* at most: to find out would take as long as to post them */
+        break;
     }
 }
 

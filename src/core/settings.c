@@ -36,7 +36,8 @@ int aoi_settings_check(struct aoi_settings *set, const char **why)
     if (set->dimensions != 2 && set->dimensions != 3) *why = "dimensions must be 2 or 3";
     if (set->index != AOI_INDEX_GRID && set->index != AOI_INDEX_CROSSLIST) *why = "unknown index";
     if (set->shape != AOI_SHAPE_BOX && set->shape != AOI_SHAPE_SPHERE && set->shape != AOI_SHAPE_CELLS) *why = "unknown shape";
-    if (!(set->cell_size >= AOI_CELL_SIZE_MIN) || !isfinite(set->cell_size)) *why = "cell_size must be finite and at least 1/64";
+    if (!(set->cell_size >= AOI_CELL_SIZE_MIN && set->cell_size <= (double)AOI_COORD_MAX))
+        *why = "cell_size must be at least 1/64 and at most 16777216";
     if (set->cell_range > AOI_CELL_RANGE_MAX) *why = "cell_range must be at most 64";
     if (*why == NULL && set->bounded) *why = bounds_fault(set);
     return *why == NULL ? AOI_OK : AOI_EINVAL;

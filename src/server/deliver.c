@@ -187,6 +187,7 @@ bool deliver_owed(struct deliver *deliver, struct session *session)
     if (session->state != SESSION_READY || session->batch != NULL || !deliver_owes(session) || outbox_full(&session->out)) return false;
     send_closed(deliver, session);
     send_lost(deliver, session);
+    notices_were_sent(&session->standing->notices, flusher_now_ms());
     return true;
 }
 

@@ -10,10 +10,11 @@
 #define SLICE_MIN_NS ((uint64_t)2 * 1000 * 1000)
 #define SLICE_MAX_NS ((uint64_t)4 * 1000 * 1000)
 #define NS_PER_MS ((uint64_t)1000 * 1000)
-/* Players served between two looks at the clock, each of which costs as much as 3 updates: more where these took a moment at most. */
+/* Players served between two looks at the clock, each of which costs as much as 3 updates: more where eight took a moment at most, one where they took long. */
 #define SLICE_PLAYERS 8
 #define SLICE_PLAYERS_QUICK 32
 #define MOMENT_NS ((uint64_t)5 * 1000)
+#define LONG_NS ((uint64_t)1000 * 1000)
 
 enum phase { QUIET, DUE, OPEN, COMMANDED };
 
@@ -98,13 +99,14 @@ static bool is_held(struct space_timer *timer)
 static bool serve(struct space_timer *timer, uint64_t until_ns)
 {
     uint64_t began_ns = uv_hrtime(), before_ns, now_ns = began_ns;
-    uint32_t players = until_ns == 0 ? UINT32_MAX : SLICE_PLAYERS;
+    uint32_t players = until_ns == 0 ? UINT32_MAX : 1;
     bool more;
     do {
         before_ns = now_ns;
         more = aoi_flush_step(timer->space, &timer->info, players);
         now_ns = uv_hrtime();
-        players = (now_ns - before_ns) * SLICE_PLAYERS <= MOMENT_NS * players ? SLICE_PLAYERS_QUICK : SLICE_PLAYERS;
+        uint64_t eight_ns = (now_ns - before_ns) * SLICE_PLAYERS / players;
+        players = eight_ns <= MOMENT_NS ? SLICE_PLAYERS_QUICK : eight_ns <= LONG_NS ? SLICE_PLAYERS : 1;
     } while (more && now_ns < until_ns);
     timer->work_ns += now_ns - began_ns;
     return !more;

@@ -6,8 +6,6 @@
 
 #define KEPT_MS 60000 /* after that a connection on which nothing arrives is closed anyway */
 #define KEPT_MOST 65536u
-#define SMALL 1024 /* elements; a space of a million players that ends is not paid for ever after */
-
 void notices_clear(struct notices *notices)
 {
     array_clear(&notices->closed);
@@ -22,14 +20,19 @@ void notices_forget(struct notices *notices, uint64_t now_ms)
     notices->closed.n -= old;
     notices->closed_sent -= old;
     if (old > 0) memmove(notices->closed.at, notices->closed.at + old, notices->closed.n * sizeof *notices->closed.at);
-    if (notices->closed.n == 0 && notices->closed.cap > SMALL) array_clear(&notices->closed);
+    array_shrink(&notices->closed, notices->closed.n); /* a space of a million players that ends is not paid for ever after */
 
     old = notices->lost_sent > KEPT_MOST ? notices->lost_sent - KEPT_MOST : 0;
     while (old < notices->lost_sent && now_ms - notices->lost.at[old].sent_ms >= KEPT_MS) old++;
     notices->lost.n -= old;
     notices->lost_sent -= old;
     if (old > 0) memmove(notices->lost.at, notices->lost.at + old, notices->lost.n * sizeof *notices->lost.at);
-    if (notices->lost.n == 0 && notices->lost.cap > SMALL) array_clear(&notices->lost);
+    array_shrink(&notices->lost, notices->lost.n);
+}
+
+void notices_were_sent(struct notices *notices, uint64_t now_ms)
+{
+    if (notices->closed_sent > 2 * KEPT_MOST || notices->lost_sent > 2 * KEPT_MOST) notices_forget(notices, now_ms);
 }
 
 /* The owner has the player again, or the entity. */

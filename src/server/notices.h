@@ -34,6 +34,8 @@ static inline bool notices_wait(const struct notices *notices)
 
 /* Lets go of what was sent too long ago to have been lost, and of the oldest where too many are kept. */
 void notices_forget(struct notices *notices, uint64_t now_ms);
+/* To be called when some were sent: the same, where far too many are kept. */
+void notices_were_sent(struct notices *notices, uint64_t now_ms);
 /* The session was resumed: what was sent waits again, as far as it is still true. */
 void notices_repeat(struct notices *notices, const struct aoi_world *world, aoi_owner owner);
 /* Brings what was lost and waits into the order by space, in each space entities before players. */

@@ -424,6 +424,7 @@ struct herd {
 static void herd_init(struct herd *h, enum aoi_index index, uint32_t n, uint32_t players, float radius)
 {
     struct aoi_limits limits = rig_limits();
+    limits.max_entities = 1 << 20;
     struct aoi_sink sink = {.ctx = &h->told, .deliver = drop};
     *h = (struct herd){.world = aoi_world_new(&limits, &sink), .n = n};
     struct aoi_settings set = {.index = index};
@@ -507,6 +508,30 @@ CASE(two_thousand_at_one_point_that_do_not_really_move_cost_next_to_nothing)
     assert_true(h.told > told);
     aoi_validate(h.world);
     aoi_world_free(h.world);
+}
+
+/* A camera over n cells with one entity each, of which ten enter with each flush: seconds that some flushes take. */
+static double seconds_of_waiting(enum aoi_index index, uint32_t n)
+{
+    struct herd h;
+    double seconds = 0;
+    herd_init(&h, index, 0, 0, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        struct aoi_entity e = {.id = i + 1, .pos = {(float)(i % 256) * 200, (float)(i / 256) * 200}};
+        assert_int_equal(aoi_entity_add(h.space, 1, AOI_ADD_NEW, &e), AOI_OK);
+    }
+    assert_int_equal(aoi_player_open(h.space, 1, 1, &(struct aoi_player_settings){.max_enter_per_flush = 10}), AOI_OK);
+    assert_int_equal(aoi_viewport_set(h.space, 1, 1, (const float[3]){-1, -1}, (const float[3]){1e6f, 1e6f}), AOI_OK);
+    for (int i = 0; i < 4; i++) seconds += herd_flush(&h);
+    assert_int_equal(h.told, 40);
+    aoi_world_free(h.world);
+    return seconds;
+}
+
+CASE(what_waits_to_enter_costs_no_more_each_in_many_pages_than_in_few)
+{
+    double few = seconds_of_waiting(r->index, 3000), many = seconds_of_waiting(r->index, 24000);
+    if (many > 8 * 3 * few) fail_msg("eight times as many cost %.0f times as much", many / few);
 }
 
 CASE(a_crowd_that_meets_at_one_point_and_parts_is_told_exactly)
@@ -625,6 +650,7 @@ int main(void)
         cmocka_unit_test(cells_see_the_block_of_cells_around_theirs_whatever_the_radius_unless_it_is_zero),
         cmocka_unit_test(in_three_dimensions_height_counts_and_in_two_it_does_not),
         cmocka_unit_test(a_warm_flush_allocates_nothing),
+        cmocka_unit_test(what_waits_to_enter_costs_no_more_each_in_many_pages_than_in_few),
         cmocka_unit_test(two_thousand_at_one_point_that_do_not_really_move_cost_next_to_nothing),
         cmocka_unit_test(a_crowd_that_meets_at_one_point_and_parts_is_told_exactly),
         cmocka_unit_test(a_unit_of_very_many_players_goes_at_a_cost_that_follows_their_number),

@@ -34,6 +34,8 @@ static void settings_out_of_range_are_refused_with_the_reason(void **state)
         {.cell_size = -32},
         {.cell_size = NAN},
         {.cell_size = INFINITY},
+        {.cell_size = 1e300}, /* to look for the first float of a cell would take half a minute */
+        {.cell_size = 16777217},
         {.cell_range = 65},
         {.bounded = true, .min = {1, 0}, .max = {0, 1}},
         {.bounded = true, .min = {NAN, 0}, .max = {0, 1}},
@@ -356,6 +358,17 @@ CASE(what_views_took_is_given_back_when_they_shrink)
     assert_true(crowd - memory(r) > (uint64_t)100 * 1500 * (4 + 8)); /* a list of slots, and one of times */
 }
 
+CASE(something_large_that_walks_about_leaves_no_memory_behind)
+{
+    rig_add(r, 1, 0, 0, 0);
+    rig_appeal(r, 1, 5);
+    rig_viewport(r, P, -10, -10, 10, 10);
+    for (int i = 0; i < 100; i++) rig_move(r, 1, (float)(i % 2) * 1000, 0), rig_flush(r);
+    uint64_t before = memory(r);
+    for (int i = 0; i < 4000; i++) rig_move(r, 1, (float)(i % 2) * 1000, 0), rig_flush(r);
+    assert_int_equal(memory(r), before);
+}
+
 CASE(a_world_without_a_sink_drops_its_deltas_and_goes_on)
 {
     struct aoi_limits limits = rig_limits();
@@ -608,6 +621,7 @@ int main(void)
         cmocka_unit_test(a_space_from_which_everything_has_gone_gives_its_memory_back_and_goes_on),
         cmocka_unit_test(who_comes_takes_the_place_of_who_has_left),
         cmocka_unit_test(what_views_took_is_given_back_when_they_shrink),
+        cmocka_unit_test(something_large_that_walks_about_leaves_no_memory_behind),
         cmocka_unit_test(a_world_without_a_sink_drops_its_deltas_and_goes_on),
         cmocka_unit_test(over_each_limit_is_an_error_and_what_was_there_stays),
         cmocka_unit_test(an_unknown_add_mode_is_refused),

@@ -217,6 +217,22 @@ static void what_was_told_long_ago_or_long_since_is_forgotten(void **state)
     assert_false(notices_wait(&n));
 }
 
+static void of_what_was_sent_no_more_is_kept_than_may_be_however_fast_it_comes(void **state)
+{
+    (void)state;
+    struct notices n = {0};
+    for (uint64_t i = 0; i < 1000000; i++) {
+        *array_add(&n.closed) = (struct notice_closed){.space = 1, .player = i + 1, .sent_ms = 1000};
+        n.closed_sent++;
+        notices_were_sent(&n, 1000);
+        assert_true(n.closed.n <= 2 * 65536);
+    }
+    assert_true(n.closed.cap < 300000 && n.closed.at[n.closed.n - 1].player == 1000000);
+    notices_forget(&n, 1000000);
+    assert_true(n.closed.n == 0 && n.closed.cap <= ARRAY_KEEP);
+    notices_clear(&n);
+}
+
 static void why_says_that_a_player_is_told_nothing_for_its_connection_is_full_or_gone(void **state)
 {
     struct rig *rig = *state;
@@ -282,6 +298,7 @@ int main(void)
         TEST(what_was_lost_waits_for_who_is_away_and_is_told_by_space),
         TEST(what_was_told_to_a_connection_that_broke_is_told_again_where_it_still_holds),
         cmocka_unit_test(what_was_told_long_ago_or_long_since_is_forgotten),
+        cmocka_unit_test(of_what_was_sent_no_more_is_kept_than_may_be_however_fast_it_comes),
         TEST(sessions_with_a_token_of_the_same_name_may_take_from_each_other),
         TEST(why_says_that_a_player_is_told_nothing_for_its_connection_is_full_or_gone),
         TEST(sessions_are_limited_and_those_that_are_away_count),
