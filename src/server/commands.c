@@ -550,10 +550,15 @@ bool dispatch_go_on(struct dispatch *dispatch, struct batch *batch)
     return true;
 }
 
+bool dispatch_batch_is_of(const struct batch *batch, aoi_owner owner)
+{
+    return batch->session->owner == owner;
+}
+
 bool dispatch_batch_concerns(const struct batch *batch, aoi_owner owner)
 {
     const struct aoi_space *space = aoi_space_find(batch->dispatch->world, batch->space_id);
-    return batch->session->owner == owner || (space != NULL && aoi_owner_in(space, owner));
+    return space != NULL && aoi_owner_in(space, owner);
 }
 
 bool dispatch_batch_holds(const struct dispatch *dispatch, uint64_t space)

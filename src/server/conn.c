@@ -342,6 +342,10 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
 bool conn_let_go(struct conn *conn)
 {
+    if (conn->session.state == SESSION_CLOSING && !conn->ended) {
+        session_touch(&conn->server->sessions, &conn->session);
+        return false;
+    }
     if (conn->input != INPUT_HELD) return true;
     if (dispatch_holds(&conn->server->dispatch, conn->held_by)) return false;
     set_input(conn, INPUT_WAITING);
@@ -410,18 +414,21 @@ void conn_drop(struct conn *conn)
     uv_close(&conn->stream.handle, on_closed);
 }
 
-/* The connection lets go of its session, which ends with Bye, or where there are no leases. While draining nothing ends, for nobody is to see anything leave. */
+/* The connection lets go of its session (or tries to, until it may), which ends with Bye, or where there are no leases. While draining nothing ends, for nobody is to see anything leave. */
 static void end_session(struct conn *conn)
 {
     struct server *server = conn->server;
     struct standing *standing = conn->session.standing;
+    if (standing != NULL && !dispatch_may_part(&server->dispatch, standing->owner)) {
+        server->holds = true;
+        return;
+    }
     conn->ended = true;
     conn->closing_ms = uv_now(server->loop);
     buf_clear(&conn->in);
     if (standing == NULL) return;
     if (conn->session.reason == CLOSE_BYE) standing->lease_ms = 0; /* while draining too: a daemon that goes on from here ends it at once */
     if (server->draining || standing->lease_ms > 0) {
-        dispatch_finish_of(&server->dispatch, standing->owner);
         sessions_leave(&server->sessions, standing, server->draining ? LEASE_FROZEN : now_ms(conn) + standing->lease_ms);
     } else {
         server_end_session(server, standing);
@@ -547,11 +554,11 @@ void conn_settle(struct conn *conn)
     if (session->state == SESSION_BROKEN) settle_broken(conn);
     if (session->state == SESSION_CLOSING && !conn->ended) {
         end_session(conn);
-        log_close(conn);
+        if (conn->ended) log_close(conn);
     }
     if (session->state < SESSION_BROKEN) settle_open(conn);
     count_buffers(conn);
-    if (session->state != SESSION_CLOSING) return;
+    if (!conn->ended) return;
     if (!waits_to_close(conn)) {
         conn_drop(conn);
     } else {
@@ -619,6 +626,7 @@ void conn_tick(struct conn *conn)
         if (conn->session.standing != NULL) notices_forget(&conn->session.standing->notices, flusher_now_ms());
     }
     if (conn->session.state == SESSION_CLOSING) {
+        if (!conn->ended) session_touch(&server->sessions, &conn->session);
         uint64_t wait_ms = server->draining ? DRAIN_WAIT_MS : CLOSE_WAIT_MS;
         if (conn->ended && uv_now(server->loop) - conn->closing_ms >= wait_ms) conn_drop(conn);
         return;

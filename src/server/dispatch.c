@@ -14,7 +14,8 @@
 /* What batches that pause may stand in together, or one alone that takes more; a frame that takes so little is not counted among them. */
 #define OPEN_BYTES ((uint64_t)64 * 1024 * 1024)
 #define OPEN_LITTLE ((size_t)256 * 1024)
-#define CLAIM_NS ((uint64_t)1000 * 1000 * 1000) /* whoever has not tried for so long does not keep others waiting any more */
+#define CLAIM_NS ((uint64_t)1000 * 1000 * 1000)  /* whoever has not tried for so long does not keep others waiting any more */
+#define PARTING_NS ((uint64_t)500 * 1000 * 1000) /* likewise */
 #define DEFAULT_LEASE_MS 10000
 
 /* false: not now. */
@@ -90,7 +91,7 @@ static void send_welcome(struct dispatch *dispatch, struct session *session, uin
                                                             .lease_ms = standing->lease_ms}});
 }
 
-/* The session to go on with, or a new one. false: its old connection has to let go of it first. */
+/* The session to go on with, or a new one. false: its old connection has to let go of it first, or something is open where it has something. */
 static bool join(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame)
 {
     struct sessions *sessions = dispatch->sessions;
@@ -113,8 +114,8 @@ static bool join(struct dispatch *dispatch, struct session *session, const struc
         session_refuse(sessions, session, frame->seq, CODEC_LIMIT_EXCEEDED, explain_sessions(dispatch), CLOSE_SESSIONS);
         return true;
     }
+    if (resumed && !dispatch_may_part(dispatch, standing->owner)) return false;
     if (resumed) {
-        dispatch_finish_of(dispatch, standing->owner);
         sessions_resume(sessions, standing, session);
         if (frame->u.hello.lease_ms != 0) standing->lease_ms = lease_ms(dispatch->config, frame->u.hello.lease_ms);
         session->last_seq = 0;
@@ -209,11 +210,18 @@ static const struct {
     [CODEC_BYE] = {take_bye, false},
 };
 
+static bool parting_holds(const struct dispatch *dispatch, const struct aoi_space *space)
+{
+    for (uint32_t i = 0; i < dispatch->parting.n; i++)
+        if (aoi_owner_in(space, dispatch->parting.at[i].owner)) return true;
+    return false;
+}
+
 static bool holds_flush(void *ctx, const struct aoi_space *space)
 {
     const struct dispatch *dispatch = ctx;
     uint64_t id = aoi_space_id(space);
-    return dispatch->shut > 0 || dispatch_batch_holds(dispatch, id) || dispatch_ending_holds(dispatch, id);
+    return dispatch->shut > 0 || parting_holds(dispatch, space) || dispatch_batch_holds(dispatch, id) || dispatch_ending_holds(dispatch, id);
 }
 
 void dispatch_init(struct dispatch *dispatch)
@@ -231,6 +239,7 @@ void dispatch_clear(struct dispatch *dispatch)
     CHECK(dispatch->open.n == 0);
     array_clear(&dispatch->open);
     array_clear(&dispatch->ending);
+    array_clear(&dispatch->parting);
     array_clear(&dispatch->errors);
     array_clear(&dispatch->spaces);
     array_clear(&dispatch->counts);
@@ -239,8 +248,10 @@ void dispatch_clear(struct dispatch *dispatch)
 bool dispatch_holds(const struct dispatch *dispatch, uint64_t id)
 {
     if (id == 0) return false;
-    const struct aoi_space *space = flusher_any_open(dispatch->flusher) ? aoi_space_find(dispatch->world, id) : NULL;
-    return (space != NULL && flusher_open(space)) || dispatch_batch_holds(dispatch, id) || dispatch_ending_holds(dispatch, id);
+    bool may = flusher_any_open(dispatch->flusher) || dispatch->parting.n > 0;
+    const struct aoi_space *space = may ? aoi_space_find(dispatch->world, id) : NULL;
+    return (space != NULL && (flusher_open(space) || parting_holds(dispatch, space))) || dispatch_batch_holds(dispatch, id) ||
+           dispatch_ending_holds(dispatch, id);
 }
 
 bool dispatch_still(const struct dispatch *dispatch)
@@ -267,17 +278,55 @@ void dispatch_finish(struct dispatch *dispatch)
     while (dispatch->open.n > 0) dispatch_go_on(dispatch, dispatch->open.at[0]);
 }
 
-void dispatch_finish_of(struct dispatch *dispatch, aoi_owner owner)
+static struct parting *parting_of(struct dispatch *dispatch, aoi_owner owner)
 {
-    flusher_finish_of(dispatch->flusher, owner);
-    dispatch->pause_ns = 0;
-    for (uint32_t i = 0; i < dispatch->open.n;) {
+    for (uint32_t i = 0; i < dispatch->parting.n; i++)
+        if (dispatch->parting.at[i].owner == owner) return &dispatch->parting.at[i];
+    return NULL;
+}
+
+/* Who waits for a space looks again, and so do timed flushes. */
+static void part(struct dispatch *dispatch, const struct parting *parting)
+{
+    uint64_t id = 0;
+    aoi_owner owner = parting->owner;
+    array_swap_remove(&dispatch->parting, (uint32_t)(parting - dispatch->parting.at));
+    dispatch->flusher->ended++;
+    for (struct aoi_space *space; (space = aoi_space_next(dispatch->world, id)) != NULL; id = aoi_space_id(space))
+        if (aoi_owner_in(space, owner)) flusher_release(space);
+}
+
+static void end_own_batch(struct dispatch *dispatch, aoi_owner owner)
+{
+    for (uint32_t i = 0; i < dispatch->open.n; i++) {
         struct batch *batch = dispatch->open.at[i];
-        if (dispatch_batch_concerns(batch, owner))
-            dispatch_go_on(dispatch, batch), i = 0;
-        else
-            i++;
+        if (!dispatch_batch_is_of(batch, owner)) continue;
+        dispatch->pause_ns = 0;
+        dispatch_go_on(dispatch, batch);
+        return;
     }
+}
+
+bool dispatch_may_part(struct dispatch *dispatch, aoi_owner owner)
+{
+    end_own_batch(dispatch, owner);
+    struct parting *parting = parting_of(dispatch, owner);
+    bool open = flusher_open_of(dispatch->flusher, owner);
+    for (uint32_t i = 0; i < dispatch->open.n; i++) open |= dispatch_batch_concerns(dispatch->open.at[i], owner);
+    if (open) {
+        if (parting == NULL) parting = array_add(&dispatch->parting);
+        *parting = (struct parting){.owner = owner, .tried_ns = uv_hrtime()};
+        return false;
+    }
+    if (parting != NULL) part(dispatch, parting);
+    return true;
+}
+
+void dispatch_forget_parting(struct dispatch *dispatch)
+{
+    uint64_t now_ns = uv_hrtime();
+    for (uint32_t i = dispatch->parting.n; i-- > 0;) /* one that goes is replaced by a later one */
+        if (now_ns - dispatch->parting.at[i].tried_ns > PARTING_NS) part(dispatch, &dispatch->parting.at[i]);
 }
 
 /* The space with which the frame has to wait until it is not held any more; 0: none. */

@@ -20,6 +20,12 @@ struct ending {
     uint64_t session;
 };
 
+/* An owner that is about to leave, come back or end, and has to wait: until then nothing new begins where it has something. */
+struct parting {
+    aoi_owner owner;
+    uint64_t tried_ns; /* by uv_hrtime() */
+};
+
 struct dispatch {
     const struct config *config;
     struct aoi_world *world;
@@ -38,8 +44,9 @@ struct dispatch {
     const struct session *claim; /* whose heavy frame has waited longest for others to end; NULL: none does. Only compared: it may be gone */
     uint64_t claimed_ns;         /* when it tried last */
     ARRAY(struct ending) ending; /* whose sessions have ended, and who own so much that it is not removed yet */
-    uint64_t told_s, told;       /* in that second, by uv_hrtime(), so many spaces that were made, changed or ended: see dispatch_told() */
-    uint64_t pause_ns;           /* when the batch that runs is to pause, by uv_hrtime(); 0: never. Set before each frame */
+    ARRAY(struct parting) parting;
+    uint64_t told_s, told; /* in that second, by uv_hrtime(), so many spaces that were made, changed or ended: see dispatch_told() */
+    uint64_t pause_ns;     /* when the batch that runs is to pause, by uv_hrtime(); 0: never. Set before each frame */
 
     /* what one frame needs, kept for the next */
     struct arena arena;
@@ -64,15 +71,18 @@ void dispatch_shut(struct dispatch *dispatch);
 void dispatch_reopen(struct dispatch *dispatch);
 /* Ends all that is open, flushes and batches, without more pauses. To be called before the daemon drains. */
 void dispatch_finish(struct dispatch *dispatch);
-/* The same of what is in spaces in which the owner has something, and of its own batch: before that comes, goes or ends. All else goes on in slices. */
-void dispatch_finish_of(struct dispatch *dispatch, aoi_owner owner);
+/* Whether the owner may leave, come back or end now: nothing is open where it has something (its own batch is ended for that, without more pauses). False: it is to be asked again, within
+ * half a second if nothing new is to begin there meanwhile. */
+bool dispatch_may_part(struct dispatch *dispatch, aoi_owner owner);
+/* To be called now and then: those who ask no more do not keep others waiting. */
+void dispatch_forget_parting(struct dispatch *dispatch);
 
 /* One frame's bytes, without the length. Replies go to the session's outbox; afterwards the session may be CLOSING. Not 0: nothing was done, and the frame is to be brought again,
  * in the connection's next turn (DISPATCH_AGAIN; of a long batch a part may have been done), or when this space, which the frame is about, is not held any more. */
 uint64_t dispatch_frame(struct dispatch *dispatch, struct session *session, const void *bytes, size_t len);
 
 /* endings.c: a session ends. What it owned may go in slices, between which nobody comes near the spaces it is still in, so that in each of them it goes at once to everybody. dispatch_end_some() goes on for a
- * moment; true: there is more to do. */
+ * moment; true: there is more to do. dispatch_end(): where it may part. */
 void dispatch_end(struct dispatch *dispatch, struct standing *standing);
 bool dispatch_end_some(struct dispatch *dispatch);
 void dispatch_end_all(struct dispatch *dispatch); /* before the daemon drains */
@@ -83,7 +93,8 @@ bool dispatch_ending_holds(const struct dispatch *dispatch, uint64_t space);
  * may come near its space: neither commands nor flushes, or they would show a part of it before its Ack. */
 bool dispatch_batch(struct dispatch *dispatch, struct session *session, const struct codec_client_frame *frame);
 bool dispatch_go_on(struct dispatch *dispatch, struct batch *batch);
-/* It is the owner's, or in a space in which that has something. */
+bool dispatch_batch_is_of(const struct batch *batch, aoi_owner owner);
+/* It is about a space in which the owner has something. */
 bool dispatch_batch_concerns(const struct batch *batch, aoi_owner owner);
 bool dispatch_batch_holds(const struct dispatch *dispatch, uint64_t space);
 /* queries.c: the Result, or the Error. */

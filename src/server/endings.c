@@ -38,7 +38,6 @@ static void go_on(struct dispatch *dispatch, uint64_t until_ns)
 
 void dispatch_end(struct dispatch *dispatch, struct standing *standing)
 {
-    dispatch_finish_of(dispatch, standing->owner);
     struct ending ending = {.session = standing->id};
     ending.owner = sessions_part(dispatch->sessions, standing);
     /* in a recording it stands at one place: owners' numbers, and ids, are free behind it */

@@ -181,10 +181,11 @@ void flusher_finish(struct flusher *flusher)
     for (uint32_t i = flusher->due.n; i-- > 0;) finish(flusher->due.at[i]); /* one that ends is replaced by a later one */
 }
 
-void flusher_finish_of(struct flusher *flusher, aoi_owner owner)
+bool flusher_open_of(const struct flusher *flusher, aoi_owner owner)
 {
-    for (uint32_t i = flusher->due.n; i-- > 0;)
-        if (flusher->due.at[i]->space != NULL && aoi_owner_in(flusher->due.at[i]->space, owner)) finish(flusher->due.at[i]);
+    for (uint32_t i = 0; i < flusher->due.n; i++)
+        if (flusher_open(flusher->due.at[i]->space) && aoi_owner_in(flusher->due.at[i]->space, owner)) return true;
+    return false;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- timers */

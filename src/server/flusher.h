@@ -43,9 +43,10 @@ static inline bool flusher_any_open(const struct flusher *flusher)
 }
 /* A timed flush of the space is open: no command or query may come near it. */
 bool flusher_open(const struct aoi_space *space);
-/* Ends all timed flushes that are open, without more pauses; or those of spaces in which the owner has something, before that ends. */
+/* Whether that is so of any space in which the owner has something. */
+bool flusher_open_of(const struct flusher *flusher, aoi_owner owner);
+/* Ends all timed flushes that are open, without more pauses. */
 void flusher_finish(struct flusher *flusher);
-void flusher_finish_of(struct flusher *flusher, aoi_owner owner);
 
 /* Input that came at this time may have changed the space: the latency of what is told next counts from there, if it does not count already. */
 void flusher_heard(struct flusher *flusher, struct aoi_space *space, uint64_t at_ns);

@@ -36,7 +36,7 @@ static void let_go(struct server *server)
         if (!conn_let_go(server->conns.at[i])) server->holds = true;
 }
 
-void server_settle(struct server *server)
+static void settle_touched(struct server *server)
 {
     session_list *touched = &server->sessions.touched; /* settling one may touch others: they are added behind */
     for (uint32_t i = 0; i < touched->n; i++) {
@@ -45,7 +45,13 @@ void server_settle(struct server *server)
         conn_settle(conn_of_session(session));
     }
     touched->n = 0;
+}
+
+void server_settle(struct server *server)
+{
+    settle_touched(server);
     let_go(server);
+    settle_touched(server);
 }
 
 static void settle(void *ctx)
@@ -61,6 +67,7 @@ static void end_leases(struct server *server)
     for (uint32_t i = 0; i < sessions->by_owner.n && sessions->away_n > 0 && !server->draining; i++) {
         struct standing *standing = sessions->by_owner.at[i];
         if (standing == NULL || standing->session != NULL || server->clock_ms < standing->lease_end_ms) continue;
+        if (!dispatch_may_part(&server->dispatch, standing->owner)) continue; /* with the next tick */
         log_info("lease_end", "session=%llu client=%s lease_ms=%u", (unsigned long long)standing->id,
                  log_quote(standing->client, client, sizeof client), standing->lease_ms);
         server->metrics.leases_ended++;
@@ -102,6 +109,7 @@ static void on_tick(uv_timer_t *timer)
     if (server->crowd / 2 >= waiting(server)) server->crowd /= 2;
     for (uint32_t i = server->conns.n; i-- > 0;) conn_tick(server->conns.at[i]); /* one that drops is replaced by a later one */
     end_leases(server);
+    dispatch_forget_parting(&server->dispatch);
     watch_memory(server);
     server_settle(server);
     if (server->conns.n == 0 && server->sessions.away_n == 0 && !server->memory_full) uv_timer_stop(timer);

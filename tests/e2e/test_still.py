@@ -1,4 +1,4 @@
-"""test_still.py: a snapshot and a reload wait for the end of what is half done, and meanwhile others are answered."""
+"""test_still.py: a snapshot, a reload, and who comes or goes wait for the end of what is half done, and meanwhile others are answered."""
 import os
 import signal
 import tempfile
@@ -43,11 +43,12 @@ def worst_ping(other, thread):
     return worst
 
 
-def run_beside(d, what):
-    """what(d) is called while a batch is in the middle that takes long. A third one's commands and flushes go on behind it."""
+def run_beside(d, what, prepare=lambda: None):
+    """what(), with what prepare() gave, is called while a batch is in the middle that takes long. A third one's commands and flushes go on behind it."""
     with Connection(d.port) as c, Connection(d.port) as other, Connection(d.port) as third:
         fill(c)
         third.ok(OTHER, aoi.create_space(flush_ms=20), aoi.set_viewport(1, (0, 0), (10, 10)))
+        prepared = prepare()
         commands = [command for k in range(how_many(c)) for command in round_of(k)]
         took = []
 
@@ -58,7 +59,8 @@ def run_beside(d, what):
 
         thread = threading.Thread(target=long_one)
         thread.start()
-        what(d)
+        time.sleep(0.3)
+        what(prepared)
         waits = threading.Thread(target=lambda: (time.sleep(LONG_S / 2), third.ok(OTHER, aoi.add(1, 1, 1))))
         waits.start()
         worst = worst_ping(other, thread)
@@ -73,7 +75,7 @@ def run_beside(d, what):
 def a_snapshot_waits_for_a_long_batch_and_nobody_for_the_snapshot():
     with tempfile.TemporaryDirectory(prefix="aoid-still-") as folder:
         with Daemon(snapshot=os.path.join(folder, "snapshot"), snapshot_s=1, max_lease_ms=60000) as d:
-            run_beside(d, lambda d: None)
+            run_beside(d, lambda _: None)
             eventually(lambda: "result=written" in d.log(), "a snapshot")
             assert "result=skipped" not in d.log(), d.tail()
 
@@ -81,8 +83,33 @@ def a_snapshot_waits_for_a_long_batch_and_nobody_for_the_snapshot():
 @test
 def a_reload_waits_for_a_long_batch_and_nobody_for_the_reload():
     with Daemon() as d:
-        run_beside(d, lambda d: (time.sleep(0.3), d.signal(signal.SIGHUP)))
+        run_beside(d, lambda _: d.signal(signal.SIGHUP))
         eventually(lambda: "event=reload result=done" in d.log(), "the reload")
+
+
+def neighbour(d):
+    c = Connection(d.port, lease_ms=60000)
+    c.ok(S, aoi.add(1 << 40, 5000, 5000), aoi.set_viewport(1 << 40, (0, 0), (1, 1)))
+    return c
+
+
+@test
+def who_breaks_resumes_or_ends_beside_a_long_batch_waits_for_it_and_nobody_for_him():
+    resumed = []
+
+    def resume(old):
+        resumed.append(threading.Thread(target=lambda: resumed.append(Connection(d.port, resume=old))))
+        resumed[0].start()
+
+    for what, there in ((Connection.reset, 1), (resume, 1), (lambda c: c.send(bye=pb.Bye()), 0)):
+        with Daemon(max_lease_ms=60000) as d:
+            run_beside(d, what, lambda: neighbour(d))
+            if what == resume:
+                resumed[0].join()
+                assert resumed[1].welcome.resumed
+                resumed[1].ok(S, aoi.move((1 << 40, 5001, 5001)))
+            with Connection(d.port) as c:
+                assert c.query(S, count=pb.CountQuery(box=aoi.bounds((4000, 4000), (6000, 6000)))).entities == there
 
 
 if __name__ == "__main__":

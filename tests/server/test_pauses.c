@@ -323,27 +323,53 @@ static void what_keeps_much_memory_waits_neither_for_little_ones_nor_behind_thos
     bring(rig, b, &third);
 }
 
-static void who_comes_or_goes_elsewhere_does_not_end_the_pauses(void **state)
+static void who_comes_or_goes_waits_for_what_is_open_where_it_has_something_and_no_other_begins_there(void **state)
 {
     struct rig *rig = *state;
     struct session *a, *b, *c = &rig->session[2];
     struct codec_command commands[N], others[N];
+    struct dispatch *d = &rig->dispatch;
     start(rig, &a, &b);
     rig_hello(rig, c);
     BATCH(rig, c, 0, ADD(500, 0, 0));
     const struct codec_client_frame frame = paused_batch(rig, a, 1, commands), elsewhere = batch_of_adds(77, 2, others, 1);
     assert_true(rig_try_frame(rig, b, &elsewhere) == DISPATCH_AGAIN);
-    dispatch_finish_of(&rig->dispatch, c->owner + 1000); /* nobody */
+    assert_true(dispatch_may_part(d, c->owner + 1000)); /* nobody */
     assert_non_null(a->batch);
     assert_non_null(b->batch);
-    dispatch_finish_of(&rig->dispatch, b->owner);
+    assert_true(dispatch_may_part(d, b->owner));
     assert_non_null(a->batch);
     assert_null(b->batch);
-    dispatch_finish_of(&rig->dispatch, c->owner); /* it has an entity there */
-    assert_null(a->batch);
-    rig_expect_ack(rig, a, 5, N);
+    assert_false(dispatch_may_part(d, c->owner)); /* it has an entity there */
+    assert_non_null(a->batch);
+    d->pause_ns = 0;
     assert_int_equal(rig_try_frame(rig, a, &frame), 0);
+    rig_expect_ack(rig, a, 5, N);
+    assert_true(dispatch_holds(d, 1)); /* c comes first now */
+    assert_true(dispatch_may_part(d, c->owner));
+    assert_false(dispatch_holds(d, 1));
     assert_int_equal(rig_try_frame(rig, b, &elsewhere), 0);
+}
+
+static void who_does_not_ask_again_keeps_nobody_waiting(void **state)
+{
+    struct rig *rig = *state;
+    struct session *a, *b;
+    struct codec_command commands[N];
+    struct dispatch *d = &rig->dispatch;
+    start(rig, &a, &b);
+    BATCH(rig, b, 0, ADD(500, 0, 0));
+    const struct codec_client_frame frame = paused_batch(rig, a, 1, commands);
+    assert_false(dispatch_may_part(d, b->owner));
+    d->pause_ns = 0;
+    assert_int_equal(rig_try_frame(rig, a, &frame), 0);
+    dispatch_forget_parting(d);
+    assert_true(dispatch_holds(d, 1));
+    d->parting.at[0].tried_ns -= (uint64_t)600 * 1000 * 1000;
+    uint64_t ended = d->flusher->ended;
+    dispatch_forget_parting(d);
+    assert_false(dispatch_holds(d, 1));
+    assert_true(d->flusher->ended > ended);
 }
 
 /* Of many sizes, so that some become heavy only by what their refusals say. */
@@ -385,7 +411,8 @@ int main(void)
         TEST(the_space_may_end_in_the_middle),
         TEST(what_would_keep_much_memory_waits_for_another_that_does),
         TEST(what_keeps_much_memory_waits_neither_for_little_ones_nor_behind_those_who_came_later),
-        TEST(who_comes_or_goes_elsewhere_does_not_end_the_pauses),
+        TEST(who_comes_or_goes_waits_for_what_is_open_where_it_has_something_and_no_other_begins_there),
+        TEST(who_does_not_ask_again_keeps_nobody_waiting),
         TEST(what_a_batch_counted_for_is_taken_back_however_much_its_refusals_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
