@@ -704,6 +704,15 @@ struct libaoi *libaoi_connect(const struct libaoi_options *options, char *error,
     return NULL;
 }
 
+/* Whether the daemon still takes what was kept to be sent again. */
+static bool kept_fits(const struct libaoi *c)
+{
+    struct frame f;
+    for (size_t at = 0, len = buf_len(&c->kept); at < len; at += f.header_len + f.body_len)
+        if (frame_next(buf_data(&c->kept) + at, len - at, c->welcome.max_frame_bytes, &f) != FRAME_READY) return false;
+    return true;
+}
+
 int libaoi_resume(struct libaoi *c, int timeout_ms)
 {
     char error[sizeof c->error];
@@ -721,6 +730,12 @@ int libaoi_resume(struct libaoi *c, int timeout_ms)
     if (status) {
         c->failed = LIBAOI_ECLOSED;
         return status;
+    }
+    if (c->resumed && !kept_fits(c)) {
+        c->failed = LIBAOI_ECLOSED;
+        return libaoi__fail(c, LIBAOI_ETOOLARGE,
+                            "a frame that was not answered is longer than max_frame_bytes, %u now: close, and make everything anew",
+                            c->welcome.max_frame_bytes);
     }
     if (c->resumed) {
         buf_append(&c->out, buf_data(&c->kept), buf_len(&c->kept));

@@ -55,7 +55,7 @@ enum libaoi_status {
     LIBAOI_ECLOSED = -2,   /* the connection is gone; only libaoi_resume() helps, or libaoi_close() */
     LIBAOI_EPROTOCOL = -3, /* the daemon said something that it must not; the connection is of no more use */
     LIBAOI_EREFUSED = -4,  /* the daemon answered with an Error: libaoi_refused_code() */
-    LIBAOI_ETOOLARGE = -5, /* a payload or message that fits no frame; nothing was queued */
+    LIBAOI_ETOOLARGE = -5, /* a payload or message that fits no frame, nothing was queued; of libaoi_resume(): see there */
     LIBAOI_EINVAL = -6,    /* update_tiers that are none, or a resume without the option; nothing was done */
 };
 
@@ -243,7 +243,8 @@ void libaoi_abandon(struct libaoi *c);
  * what was not answered is sent again (what was refused with LIBAOI_DRAINING is not: say it anew), and answered, in its order, though the refusals of what was applied before are not known any more; the mirrors hold what they held until each
  * player's full delta comes. 2: likewise, but the daemon has come back from a snapshot that was older than what it had answered: what is the session's is there as it was then, so
  * state it anew, by UPSERT. 0: the lease was over. The session is a new one, nothing was sent again, the mirrors are empty: make everything anew. An error: nothing has changed, try again
- * in a moment; but where libaoi_refused_code() is LIBAOI_UNAUTHENTICATED no trying helps: the token or the resume token is not valid (any more). Close, and connect anew. */
+ * in a moment; but where libaoi_refused_code() is LIBAOI_UNAUTHENTICATED no trying helps: the token or the resume token is not valid (any more). Close, and connect anew.
+ * So it is with LIBAOI_ETOOLARGE: the daemon's max_frame_bytes is lower now than what was not answered takes. */
 int libaoi_resume(struct libaoi *c, int timeout_ms);
 /* Sends what is queued, then Bye, and waits until the daemon has closed; still to be closed here. */
 int libaoi_bye(struct libaoi *c, int timeout_ms);

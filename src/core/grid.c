@@ -322,7 +322,8 @@ static void grid_watch_clear(struct aoi_space *space, uint32_t watch)
 /* How far a cell lies behind another, or that it is too far. */
 static uint8_t behind(int32_t from, int32_t to)
 {
-    return to < from ? 0 : to - from < UINT8_MAX ? (uint8_t)(to - from) : UINT8_MAX;
+    int64_t by = (int64_t)to - from;
+    return by < 0 ? 0 : by < UINT8_MAX ? (uint8_t)by : UINT8_MAX;
 }
 
 /* The cells that lie wholly inside the box in which everything enters. (Between the outermost ones everything does; cells that end just where the box does, too.) */

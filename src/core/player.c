@@ -370,9 +370,10 @@ static void show(struct aoi_space *space, uint32_t player, uint64_t id)
 
 static void unshow(struct aoi_space *space, uint32_t player, uint64_t id)
 {
-    uint32_t i = idmap_get(&space->shown_map, id), k = 0, slot = aoi__entity_slot(space, id);
+    uint32_t i = idmap_get(&space->shown_map, id), slot = aoi__entity_slot(space, id);
     struct aoi__shown *shown = &space->shown.at[i];
-    while (shown->players.at[k] != player) k++;
+    uint32_t k = shown->players.n - 1;
+    while (shown->players.at[k] != player) k--; /* when all go the last ones go first */
     array_swap_remove(&shown->players, k);
     if (shown->players.n > 0) return;
     array_clear(&shown->players);
@@ -388,6 +389,14 @@ static void drop_override(struct aoi_space *space, uint32_t player, uint32_t i)
     struct aoi__override o = p->overrides.at[i];
     array_swap_remove(&p->overrides, i);
     if (o.show) unshow(space, player, o.id);
+}
+
+void aoi__forget_overrides(struct aoi_space *space)
+{
+    for (uint32_t p = 0; p < space->players.n; p++) array_clear(&space->players.at[p].overrides);
+    for (uint32_t i = 0; i < space->shown.n; i++) array_clear(&space->shown.at[i].players);
+    array_clear(&space->shown);
+    idmap_clear(&space->shown_map);
 }
 
 int aoi_player_override(struct aoi_space *space, aoi_owner owner, uint64_t player, uint64_t entity, enum aoi_override kind)

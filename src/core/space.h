@@ -470,6 +470,8 @@ void aoi__blob_free(struct aoi_space *space, struct aoi__blob *blob);
 /* player.c */
 uint32_t aoi__player_slot(const struct aoi_space *space, uint64_t id); /* AOI__NONE: unknown */
 void aoi__player_close(struct aoi_space *space, uint32_t player, bool tell);
+/* All of them, before the space ends: one by one each would be searched for among those to whom the same entity is shown. */
+void aoi__forget_overrides(struct aoi_space *space);
 void aoi__player_away(struct aoi_space *space, uint32_t player, bool away);
 void aoi__unit_gone(struct aoi_space *space, uint32_t watch); /* its entity is removed: ends its subscriptions */
 void aoi__watch_place(struct aoi_space *space,

@@ -86,6 +86,7 @@ int aoi_space_destroy(struct aoi_world *world, aoi_owner owner, bool admin, uint
     if (space == NULL) return AOI_ENOSPACE;
     if (space->configured || (space->owner != owner && !admin)) return AOI_EOWNER;
     CHECK(space->flush_phase == AOI__FLUSH_NONE);
+    aoi__forget_overrides(space);
     for (uint32_t p = 0; p < space->players.n; p++)
         if (space->players.at[p].id != 0) aoi__player_close(space, p, true);
     end_space(world, first_above(world, id - 1));

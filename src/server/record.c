@@ -110,6 +110,11 @@ static void put_limits(struct record *record, const struct config *config)
     put(record, RECORDING_LIMITS, 0, limits, LIMITS, NULL, 0);
 }
 
+bool record_failed(const struct record *record)
+{
+    return record != NULL && record->fd < 0;
+}
+
 struct record *record_new(const struct config *config, char *err)
 {
     char old[CONFIG_PATH_MAX + 8];
@@ -128,13 +133,8 @@ struct record *record_new(const struct config *config, char *err)
     put_limits(record, config);
     for (uint32_t i = 0; i < config->spaces.n; i++) record_space(record, config->spaces.at[i].id, &config->spaces.at[i].settings);
     record_write(record);
-    log_info("record", "file=%s", path);
+    if (!record_failed(record)) log_info("record", "file=%s", path);
     return record;
-}
-
-bool record_failed(const struct record *record)
-{
-    return record != NULL && record->fd < 0;
 }
 
 void record_free(struct record *record)

@@ -99,6 +99,27 @@ static void after_a_drain_libaoi_goes_on_as_if_nothing_had_happened(void **state
     rig_stop(&fresh);
 }
 
+static void what_the_next_daemon_takes_no_more_ends_the_trying(void **state)
+{
+    (void)state;
+    enum { MANY = 40000 };
+    static uint64_t id[MANY];
+    static float at[MANY];
+    struct rig old = start("max_frame_bytes=4194304");
+    struct libaoi *c = begin();
+    rig_stop(&old);
+    while (libaoi_poll(c, 100) >= 0) continue;
+    for (int i = 0; i < MANY; i++) id[i] = 3;
+    libaoi_move(c, SPACE, MANY, id, at, at, NULL, NULL);
+    libaoi_send(c);
+    struct rig fresh = start("max_frame_bytes=65536");
+    assert_int_equal(libaoi_resume(c, TIMEOUT_MS), LIBAOI_ETOOLARGE);
+    assert_non_null(strstr(libaoi_error(c), "max_frame_bytes, 65536 now"));
+    assert_int_equal(libaoi_sync(c, TIMEOUT_MS), LIBAOI_ECLOSED);
+    libaoi_close(c);
+    rig_stop(&fresh);
+}
+
 static void what_a_draining_daemon_refused_is_not_taken_for_lost(void **state)
 {
     (void)state;
@@ -167,6 +188,7 @@ static void after_a_crash_libaoi_says_that_the_daemon_is_behind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_the_next_daemon_takes_no_more_ends_the_trying, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(what_a_draining_daemon_refused_is_not_taken_for_lost, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(after_a_drain_libaoi_goes_on_as_if_nothing_had_happened, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(a_new_session_is_not_measured_by_what_the_old_one_was_answered, make_dir, remove_dir),
