@@ -18,6 +18,8 @@
  * who flood, be they one or a thousand. */
 #define LIGHT_MAX_NS ((uint64_t)1000 * 1000)
 #define LIGHT_ALL_NS ((uint64_t)SERVER_TICK_MS * 1000 * 1000 / 2)
+/* However busy those are who are known, strangers have so long in each turn: after a restart everybody is one. */
+#define STRANGERS_NS ((uint64_t)2 * 1000 * 1000)
 #define READ_LEAST_BYTES (16u * 1024)
 #define MEMORY_CALM_MS 5000
 #define DRAIN_TICK_MS 50
@@ -155,10 +157,11 @@ static void on_prepare(uv_prepare_t *prepare)
 }
 
 /* Those that wait now, in their order; who is not reached has his turn in the next one of the loop. */
-static void serve(struct server *server, conn_list *list, uint32_t least)
+static void serve(struct server *server, conn_list *list, uint32_t least, uint64_t least_ns)
 {
     uint32_t n = list->n, done = 0;
-    for (; done < n && (done < least || !server_turn_over(server)); done++) {
+    uint64_t until_ns = least_ns > 0 && n > 0 ? uv_hrtime() + least_ns : 0;
+    for (; done < n && (done < least || !server_turn_over(server) || uv_hrtime() < until_ns); done++) {
         if (list->at[done] == NULL) continue; /* dropped meanwhile */
         conn_turn(list->at[done]);
         server_settle(server);
@@ -192,7 +195,9 @@ static void on_turn(uv_idle_t *idle)
     server->turn_began_ns = 0;
     conn_list *light = &server->waiting[TURN_LIGHT];
     if (light->n > 1) qsort(light->at, light->n, sizeof light->at[0], by_use);
-    for (int turn = 0; turn < TURNS; turn++) serve(server, &server->waiting[turn], turn != TURN_LIGHT);
+    serve(server, light, 0, 0);
+    serve(server, &server->waiting[TURN_HEAVY], 1, 0);
+    serve(server, &server->waiting[TURN_STRANGER], 1, STRANGERS_NS);
     bool ending = dispatch_end_some(&server->dispatch);
     let_in(server);
     server_settle(server);
