@@ -20,6 +20,8 @@ void *mem_alloc(size_t bytes);
 void *mem_zalloc(size_t bytes);
 void *mem_realloc(void *p, size_t bytes);
 #define MEM_LINE 64 /* bytes of a cache line */
+/* Of a function that does nothing but __builtin_prefetch(): gcc takes it for one without effect, and leaves out calls that are not inlined before it finds that. */
+#define FETCHING static inline __attribute__((always_inline))
 /* Reallocates *raw, which alone is to be freed, so that `bytes` begin at a line, and returns that place; of those that began at `at` (NULL: none did) `keep` are kept. */
 void *mem_realign(void **raw, void *at, size_t keep, size_t bytes);
 /* How often the three above were called since the start: benchmarks assert that a warm flush does not allocate. */

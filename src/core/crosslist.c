@@ -637,9 +637,8 @@ static void crosslist_resolve(struct aoi_space *space)
     ask_disturbed(space, x);
 }
 
-static void crosslist_scan(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *out)
+static void crosslist_scan(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out)
 {
-    (void)layers;
     struct aoi__crosslist *x = space->index;
     settle(x);
     struct aoi__area area = {.slot = AOI__NONE};

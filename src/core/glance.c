@@ -11,8 +11,7 @@
 
 #include "core/cover.h"
 
-#define AHEAD 6    /* players of which what is to be read is fetched beforehand */
-#define FETCHED 16 /* pages of each */
+#define AHEAD 6 /* players of which what is to be read is fetched beforehand; of their pages, too, it would cost more than it saves */
 
 /* Those that have appeal: a mask, as if they stood in a page that lies under all watches. */
 struct large {
@@ -161,7 +160,7 @@ static bool differ(struct aoi__glance *g, struct aoi__player *p, size_t room, bo
     return k->left;
 }
 
-static inline void fetch_player(const struct aoi_space *space, const struct aoi__player *p)
+FETCHING void fetch_player(const struct aoi_space *space, const struct aoi__player *p)
 {
     const struct aoi__cover *c = &p->cover;
     if (c->watch == AOI__NONE) return;
@@ -178,14 +177,6 @@ static inline void fetch_player(const struct aoi_space *space, const struct aoi_
     if (c->late != NULL) __builtin_prefetch(&space->hot[c->unit]); /* where distances are measured from */
 }
 
-static inline void fetch_pages(const struct aoi_space *space, const struct aoi__player *p)
-{
-    const struct aoi__cover *c = &p->cover;
-    const struct aoi__page *pool = space->scratch->sieve.pool;
-    if (c->watch == AOI__NONE) return;
-    for (const uint32_t *page = c->page, *end = page + (c->n < FETCHED ? c->n : FETCHED); page < end; page++) __builtin_prefetch(&pool[*page]);
-}
-
 void aoi__glance_fetch(const struct aoi_space *space, uint32_t player)
 {
     const struct aoi__player *p = &space->players.at[player];
@@ -193,7 +184,6 @@ void aoi__glance_fetch(const struct aoi_space *space, uint32_t player)
     __builtin_prefetch(p + 2 * AHEAD);
     __builtin_prefetch(&p[2 * AHEAD].seq);
     fetch_player(space, p + AHEAD);
-    fetch_pages(space, p + AHEAD / 2);
 }
 
 bool aoi__glance(struct aoi_space *space, struct aoi__player *p, size_t room, bool *left)

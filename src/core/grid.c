@@ -183,7 +183,7 @@ static void grid_move(struct aoi_space *space, uint32_t slot, const float from[3
 
 #define AHEAD 12 /* entities of which what is to be read is fetched beforehand */
 
-static void fetch_place(const struct grid *g, uint32_t slot)
+FETCHING void fetch_place(const struct grid *g, uint32_t slot)
 {
     const struct aoi__page *page = page_of(g, slot);
     const float *x = page->x + g->dir.home.at[slot].place;
@@ -627,6 +627,22 @@ static void list_pages(const struct grid *g, const struct aoi__block *block, uin
         for (uint32_t p = aoi__page_first(block, (uint32_t)__builtin_ctzll(mask)); p != AOI__NONE; p = g->dir.page.at[p].next) *array_add(out) = p;
 }
 
+/* Of what is near, the i-th block is looked at: of a huge box all lie far away in memory, and each step tells where the next one is. */
+FETCHING void fetch_near(const struct grid *g, uint32_t i)
+{
+    const uint32_t *near = g->near.at, n = g->near.n;
+    if (i + 12 < n) {
+        const struct aoi__block *block = &g->dir.block.at[near[i + 12]];
+        __builtin_prefetch(block);
+        __builtin_prefetch(&block->rank);
+        __builtin_prefetch(&block->cells);
+    }
+    if (i + 8 < n) __builtin_prefetch(g->dir.block.at[near[i + 8]].cells.at);
+    if (i + 4 >= n) return;
+    const aoi__slots *cells = &g->dir.block.at[near[i + 4]].cells;
+    for (uint32_t k = 0; k < cells->n && k < 4; k++) __builtin_prefetch(&g->dir.page.at[cells->at[k]].next);
+}
+
 /* The cells of a block that lie wholly inside the area. */
 static uint64_t inner_mask(const struct grid *g, const struct aoi__block *block, const struct area *area)
 {
@@ -643,6 +659,7 @@ static void pages_of_wide(struct grid *g, const struct area *area, aoi__slots *o
     for (int inner = 0; inner < 2; inner++) {
         for (uint32_t i = 0; i < g->near.n; i++) {
             const struct aoi__block *block = &g->dir.block.at[g->near.at[i]];
+            fetch_near(g, i);
             uint64_t mask = aoi__cell_mask(&g->dir, block, area->lo, area->hi), in = inner_mask(g, block, area);
             list_pages(g, block, mask & (inner ? in : ~in), out);
         }
@@ -668,15 +685,34 @@ static void grid_pages_of(struct aoi_space *space, uint32_t watch, aoi__slots *o
     }
 }
 
-static void grid_pages_in(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out)
+#define FEW_NEAR 8 /* blocks: to tell inner pages from others, or to fetch anything, costs more than it saves */
+
+static bool grid_pages_in(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *border, aoi__slots *inner)
 {
     struct grid *g = grid_of(space);
-    int32_t first[3], last[3];
+    int32_t first[3], last[3], lo_in[3] = {0}, hi_in[3] = {0};
     find_near(g, lo, hi, first, last);
+    bool all = g->near.n == g->dir.block.n - g->dir.free_blocks.n, many = g->near.n > FEW_NEAR, any_in = many;
+    for (uint32_t a = 0; a < g->dir.dims && many; a++) { /* who stands there has passed lo, and not reached hi */
+        lo_in[a] = first[a] + 1;
+        hi_in[a] = last[a] - 1;
+        any_in &= lo_in[a] <= hi_in[a];
+    }
     for (uint32_t i = 0; i < g->near.n; i++) {
         const struct aoi__block *block = &g->dir.block.at[g->near.at[i]];
-        if (block->full != 0) list_pages(g, block, aoi__cell_mask(&g->dir, block, first, last) & block->full, out);
+        if (many) fetch_near(g, i);
+        uint64_t mask = aoi__cell_mask(&g->dir, block, first, last);
+        all &= (block->full & ~mask) == 0;
+        if (block->full == 0 || (layers != 0 && !(block->layers & layers))) continue;
+        mask &= block->full;
+        if (any_in && aoi__block_touches(&g->dir, block, lo_in, hi_in)) {
+            uint64_t in = aoi__cell_mask(&g->dir, block, lo_in, hi_in);
+            list_pages(g, block, mask & in, inner);
+            mask &= ~in;
+        }
+        list_pages(g, block, mask, border);
     }
+    return all;
 }
 
 static void grid_flushed(struct aoi_space *space)
@@ -814,7 +850,6 @@ const struct aoi__index_ops aoi__grid_ops = {
     .flushed = grid_flushed,
     .ahead = grid_ahead,
     .watching = grid_watching,
-    .scan = grid_scan,
     .bytes = grid_bytes,
     .validate = grid_validate,
 };

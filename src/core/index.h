@@ -6,6 +6,7 @@
 #ifndef AOI_CORE_INDEX_H
 #define AOI_CORE_INDEX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/array.h"
@@ -70,8 +71,9 @@ struct aoi__index_ops {
     struct aoi__blocks *(*pages)(const struct aoi_space *space);
     /* Appends the pages under the area of an active watch, first *border of them that are not wholly inside it. Only for a watch that is coverable. */
     void (*pages_of)(struct aoi_space *space, uint32_t watch, aoi__slots *out, uint32_t *border);
-    /* Appends the pages of all cells that a box touches, of which lo and hi may reach past everything. Only where there is pages(). */
-    void (*pages_in)(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out);
+    /* Appends the pages of all cells that a box touches, of which lo and hi may reach past everything: to inner those of cells that lie wholly inside it, to border the others. It may
+     * leave out what has none of the layers (0: any). Whether no page lies outside the box, or partly. Only where there is pages(). */
+    bool (*pages_in)(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *border, aoi__slots *inner);
     /* A flush ends; all dirty players have been served or skipped. NULL: nothing to do. */
     void (*flushed)(struct aoi_space *space);
     /* Makes room for what may be needed soon beyond what was needed so far. NULL: nothing to do. */
@@ -80,8 +82,8 @@ struct aoi__index_ops {
     /* Appends every active watch of which the box touches lo..hi, each once. */
     void (*watching)(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out);
 
-    /* Appends every slot with lo <= p <= hi, each once; layers not 0: it may leave out what has none of them. lo and hi may reach past everything. */
-    void (*scan)(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *out);
+    /* Appends every slot with lo <= p <= hi, each once. lo and hi may reach past everything. Only where there is no pages(). */
+    void (*scan)(struct aoi_space *space, const float lo[3], const float hi[3], aoi__slots *out);
 
     uint64_t (*bytes)(const struct aoi_space *space);
     /* Aborts (CHECK) if any of its invariants is broken. */

@@ -45,7 +45,7 @@ void aoi__pairs_settle(struct aoi__pairs *pairs);
 
 /* It is about to be read or changed: fetches it, or the head of a long one, into the cache. Inlined by force: gcc would find that a function like
  * this has no effect, and drop the calls. */
-static inline __attribute__((always_inline)) void aoi__list_expect(const struct aoi__list *list)
+FETCHING void aoi__list_expect(const struct aoi__list *list)
 {
     for (uint32_t i = 0; i < list->n && i < 48; i += 16) __builtin_prefetch(list->id + i);
 }

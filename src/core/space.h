@@ -534,6 +534,5 @@ void aoi__scratch_free(struct aoi__scratch *scratch);
 
 /* query.c */
 void aoi__rows_reserve(struct aoi_rows *rows, size_t need);
-void aoi__scan(struct aoi_space *space, const float lo[3], const float hi[3], uint32_t layers, aoi__slots *out); /* index and large ones */
 
 #endif
