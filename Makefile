@@ -17,6 +17,7 @@ LIBDIR     ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 DATADIR    ?= $(PREFIX)/share
 DOCDIR     ?= $(DATADIR)/doc/aoid
+MANDIR     ?= $(DATADIR)/man
 OBJCOPY    ?= objcopy
 UNITDIR    ?= $(LIBDIR)/systemd/system
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
@@ -131,15 +132,19 @@ install: all ## into PREFIX (/usr/local), below DESTDIR when that is set
 # what is built, as it is
 install-files:
 	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(INCLUDEDIR)' '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(UNITDIR)' \
-		'$(DESTDIR)$(DATADIR)/aoid/proto' '$(DESTDIR)$(DOCDIR)' '$(DESTDIR)$(SYSCONFDIR)/aoid'
+		'$(DESTDIR)$(DATADIR)/aoid/proto' '$(DESTDIR)$(DOCDIR)' '$(DESTDIR)$(SYSCONFDIR)/aoid' '$(DESTDIR)$(MANDIR)/man1' '$(DESTDIR)$(MANDIR)/man8'
 	install -m 755 $(filter-out %/aoidemo,$(PROGRAMS)) '$(DESTDIR)$(BINDIR)'
 	install -m 644 src/client/libaoi.h '$(DESTDIR)$(INCLUDEDIR)'
 	install -m 644 $(BUILD)/libaoi.a '$(DESTDIR)$(LIBDIR)'
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))|' \
-		-e 's|@INCLUDEDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(INCLUDEDIR))|' -e "s|@VERSION@|$$(sed -n 's/.*AOID_VERSION "\(.*\)"/\1/p' src/server/version.h)|" \
+		-e 's|@INCLUDEDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(INCLUDEDIR))|' -e "s|@VERSION@|$$(sed -n 's/.*AOID_VERSION "\(.*\)"/\1/p' src/base/version.h)|" \
 		conf/aoi.pc.in > '$(DESTDIR)$(LIBDIR)/pkgconfig/aoi.pc'
 	for p in $(PROTOS); do install -D -m 644 "proto/$$p" "$(DESTDIR)$(DATADIR)/aoid/proto/$$p" || exit 1; done
 	install -m 644 README.md LICENSE conf/alerts.yml '$(DESTDIR)$(DOCDIR)'
+	scripts/man $(BUILD)/aoid 8 'area-of-interest daemon for game servers' > '$(DESTDIR)$(MANDIR)/man8/aoid.8'
+	scripts/man $(BUILD)/aoictl 1 'ask and drive aoid from the shell' > '$(DESTDIR)$(MANDIR)/man1/aoictl.1'
+	scripts/man $(BUILD)/aoibench 1 'load aoid, and measure it' > '$(DESTDIR)$(MANDIR)/man1/aoibench.1'
+	scripts/man $(BUILD)/aoibench-core 1 'measure the core of aoid, without a network' > '$(DESTDIR)$(MANDIR)/man1/aoibench-core.1'
 	sed -e 's|/usr/local/bin/|$(BINDIR)/|g' -e 's|/usr/local/etc/|$(SYSCONFDIR)/|g' conf/aoid.service > '$(DESTDIR)$(UNITDIR)/aoid.service'
 	install -m 644 conf/aoid.socket '$(DESTDIR)$(UNITDIR)'
 	@# a configuration that somebody has edited is never overwritten

@@ -15,7 +15,7 @@
 #include "server/replay.h"
 #include "server/server.h"
 #include "server/still.h"
-#include "server/version.h"
+#include "base/version.h"
 
 struct daemon {
     struct config config;

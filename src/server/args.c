@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/version.h"
+#include "base/version.h"
 
 enum { CONFIG = 'c', HELP = 'h', VERSION = 'v', CHECK_CONFIG = 256, LISTEN, PORT_FILE, SET, PRINT_OPTIONS, REPLAY, INDEX };
 

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "server/explain.h"
 #include "server/record.h"
-#include "server/version.h"
+#include "base/version.h"
 
 /* What a frame may unpack to. Measured over a full frame of the smallest of each kind: CreateSpaces without settings take 108 times their bytes, empty commands 88,
  * AddEntities without an id 76, unknown fields 36, moves 1.3. What is over ARENA_KEEP is given back after the frame. */

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "server/session.h"
-#include "server/version.h"
+#include "base/version.h"
 
 #define SCRAPE_VISITS 262144u /* entities that a scrape looks at for the densest cells, in all spaces together: about 10 ms */
 #define SPACE_VISITS 64u      /* and at least so many of each space */

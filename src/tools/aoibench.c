@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/version.h"
 #include "client/libaoi.h"
 #include "tools/daemon.h"
 
@@ -295,6 +296,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], commands[i].name) == 0) return parse(&commands[i], argc - 1, argv + 1);
     if (strcmp(argv[1], "core") == 0) return run_core(argv + 1);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) return print_help(stdout, 0);
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-v") == 0) return puts("aoibench " AOID_VERSION) < 0;
     fprintf(stderr, "aoibench: there is no benchmark \"%s\": aoibench --help lists them\n", argv[1]);
     return 2;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/version.h"
 #include "tools/clock.h"
 
 #define MAX_WORDS 256
@@ -72,7 +73,8 @@ static void print_help(FILE *out)
         "  --tls                 speak TLS; --ca FILE: trust these authorities, not the system's; --cert FILE --key FILE: show a certificate\n"
         "  AOI_TOKEN             in the environment: the secret, where the daemon has a tokens_file\n"
         "  --timeout MS          how long to wait for an answer; %d if not given\n"
-        "  --hold                when all is done, stay connected until Ctrl-C\n\n"
+        "  --hold                when all is done, stay connected until Ctrl-C\n"
+        "  -v, --version         print the version, and exit\n\n"
         "Settings of create: dimensions=2|3 index=grid|crosslist shape=box|sphere|cells cell_size=N cell_range=N bounds=BOX extra=yes flush_ms=N\n"
         "persistent=no if_absent=yes, and, also of set-space: leave_margin=N min_stay_ms=N max_view=N max_enter_per_flush=N update_tiers=\"30:1 60:2 "
         "*:4\".\n"
@@ -319,14 +321,16 @@ static int run(struct aoictl *ctl, int n, char **words)
 static int parse_options(struct aoictl *ctl, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"address", required_argument, NULL, 'a'}, {"timeout", required_argument, NULL, 't'}, {"tls", no_argument, NULL, 'T'},
-        {"ca", required_argument, NULL, 'A'},      {"cert", required_argument, NULL, 'C'},    {"key", required_argument, NULL, 'K'},
-        {"hold", no_argument, NULL, 'H'},          {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+        {"address", required_argument, NULL, 'a'}, {"timeout", required_argument, NULL, 't'},
+        {"tls", no_argument, NULL, 'T'},           {"ca", required_argument, NULL, 'A'},
+        {"cert", required_argument, NULL, 'C'},    {"key", required_argument, NULL, 'K'},
+        {"hold", no_argument, NULL, 'H'},          {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},       {NULL, 0, NULL, 0},
     };
     uint32_t timeout_ms;
     opterr = 0; /* it is said here */
     /* "+": the options behind the verb are the verb's; negative coordinates are no options */
-    for (int o; (o = getopt_long(argc, argv, "+:h", options, NULL)) != -1;) {
+    for (int o; (o = getopt_long(argc, argv, "+:hv", options, NULL)) != -1;) {
         const char *word = argv[optind - 1];
         ctl->tls |= strchr("TACK", o) != NULL; /* each of them asks for it */
         if (o == 'a')
@@ -347,6 +351,8 @@ static int parse_options(struct aoictl *ctl, int argc, char **argv)
             ctl->timeout_ms = timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms;
         else if (o == 'h')
             return print_help(stdout), AOICTL_OK;
+        else if (o == 'v')
+            return puts("aoictl " AOID_VERSION), AOICTL_OK;
         else if (o == ':')
             return aoictl_bad_usage(ctl, "%s needs a value behind it; aoictl --help says of what kind", word);
         else if (o == '?' && optopt && strchr(word, '='))

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/version.h"
 #include "tools/histogram.h"
 #include "tools/trace.h"
 
@@ -187,6 +188,10 @@ static void every_complaint_says_what_to_do(void **state)
     expect_output("Examples:");
     expect_output("HOST alone means port 2643, :PORT alone 127.0.0.1");
     assert_int_equal(run("", "aoictl", ""), 2);
+    assert_int_equal(run("", "aoictl", "--version"), 0);
+    expect_output("aoictl " AOID_VERSION "\n");
+    assert_int_equal(run("", "aoibench", "--version"), 0);
+    expect_output("aoibench " AOID_VERSION "\n");
 }
 
 static void a_number_is_a_finite_one(void **state)
