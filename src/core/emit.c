@@ -36,6 +36,7 @@ void aoi__scratch_free(struct aoi__scratch *s)
     free(s->sifted.differ);
     free(s->other);
     free(s->part);
+    array_clear(&s->places);
     array_clear(&s->leave_id);
     array_clear(&s->payload_id);
     array_clear(&s->layers_id);

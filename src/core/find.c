@@ -28,7 +28,10 @@ static bool list_pages(struct aoi_space *space, const float lo[3], const float h
         memcpy(s->found.at + s->found.n, s->gone.at, s->gone.n * sizeof *s->gone.at);
         s->found.n += s->gone.n;
     }
-    f->sieve = (struct aoi__sieve){.pool = space->ops->pages(space)->page.at, .page = s->found.at, .n = s->found.n, .dims = space->dims};
+    f->sieve.pool = space->ops->pages(space)->page.at;
+    f->sieve.page = s->found.at;
+    f->sieve.n = s->found.n;
+    f->sieve.dims = space->dims;
     f->sieve.extra = space->set.extra;
     aoi__sieve_box(&f->sieve, lo, hi);
     return all;
@@ -38,8 +41,9 @@ static void list_all(struct aoi_space *space, const float lo[3], const float hi[
 {
     struct aoi__scratch *s = space->scratch;
     aoi__sync(space);
-    *f = (struct aoi__found){.slots = &s->kept};
-    s->kept.n = 0;
+    f->slots = &s->kept;
+    f->slots->n = 0;
+    f->sieve.n = 0; /* its other fields count only where there are pages */
     bool pages = space->ops->pages_in != NULL;
     if (!pages) space->ops->scan(space, lo, hi, f->slots);
     if (space->large_n > 0) aoi__large_scan(space, lo, hi, f->slots);
@@ -71,8 +75,9 @@ static void sift(struct aoi_space *space, uint32_t layers, struct aoi__found *f)
     struct aoi__sieve *sieve = &f->sieve;
     uint32_t n = sieve->n;
     if (n == 0) return;
-    aoi__reserve_masks(space->scratch, n);
-    f->inside = space->scratch->sifted.inside;
+    array_reserve(&space->scratch->places, n);
+    array_shrink(&space->scratch->places, n); /* nobody pays for ever for having asked about a whole world once */
+    f->inside = space->scratch->places.at;
     by_chunks(space->kernels->box, sieve, f->border, f->inside);
     for (uint32_t i = f->border; i < n; i++) f->inside[i] = sieve->pool[sieve->page[i]].used;
     for (uint32_t i = 0; layers != 0 && i < n; i++) f->inside[i] = aoi__with_layers(space, &sieve->pool[sieve->page[i]], layers, f->inside[i]);

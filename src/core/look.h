@@ -19,6 +19,7 @@ struct aoi__scratch {
     uint32_t flux_cap;         /* there is room for so many in each of gone, went, come and came */
     struct aoi__sifted sifted; /* of a cover: rows are made of want when it is known where they are to stand */
     uint64_t *other, *part;    /* masks likewise */
+    ARRAY(uint64_t) places;    /* masks of what a query has found: find.c */
     uint32_t pages_cap;        /* there is room for the masks of so many pages */
     /* of this flush: what all looks at pages share */
     struct aoi__blocks *dir;
