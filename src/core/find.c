@@ -31,8 +31,6 @@ static bool list_pages(struct aoi_space *space, const float lo[3], const float h
     f->sieve.pool = space->ops->pages(space)->page.at;
     f->sieve.page = s->found.at;
     f->sieve.n = s->found.n;
-    f->sieve.dims = space->dims;
-    f->sieve.extra = space->set.extra;
     aoi__sieve_box(&f->sieve, lo, hi);
     return all;
 }
@@ -43,7 +41,9 @@ static void list_all(struct aoi_space *space, const float lo[3], const float hi[
     aoi__sync(space);
     f->slots = &s->kept;
     f->slots->n = 0;
-    f->sieve.n = 0; /* its other fields count only where there are pages */
+    f->sieve.n = 0;
+    f->sieve.dims = space->dims;
+    f->sieve.extra = space->set.extra;
     bool pages = space->ops->pages_in != NULL;
     if (!pages) space->ops->scan(space, lo, hi, f->slots);
     if (space->large_n > 0) aoi__large_scan(space, lo, hi, f->slots);
