@@ -164,6 +164,19 @@ static uint32_t take_moving(struct aoi_space *space, uint32_t *from, uint32_t sl
     return n;
 }
 
+#define FETCHED 24 /* entities of which what is to be read is fetched beforehand */
+
+/* Likewise in two levels, for what is read of an entity one by one. */
+static inline void fetch(const struct aoi_space *space, uint32_t slot, uint32_t level)
+{
+    if (level == 0) {
+        __builtin_prefetch(&space->hot[slot], 1);
+        __builtin_prefetch(&space->cold[slot], 1);
+        __builtin_prefetch(&space->own[slot]);
+    }
+    if (space->ops->fetch != NULL) space->ops->fetch(space, slot, level);
+}
+
 /* Remembers what the entity was at the last flush. NULL: there are no players, so that nothing was told to anybody and nothing need be compared. */
 static struct aoi__touched *record(struct aoi_space *space, uint32_t slot, const float pos[3], uint32_t extra)
 {
@@ -182,15 +195,19 @@ static struct aoi__touched *record(struct aoi_space *space, uint32_t slot, const
     return t;
 }
 
-/* The index follows an entity that was moved, before the flush. */
-static void follow(struct aoi_space *space, uint32_t slot)
+/* The index follows entities that were moved, before the flush. */
+static void follow(struct aoi_space *space, const uint32_t *slot, uint32_t n)
 {
-    float from[3];
-    uint32_t extra;
-    space->ops->where(space, slot, from, &extra);
-    record(space, slot, from, extra);
-    space->ops->move(space, slot, from);
-    aoi__watches_follow(space, &slot, 1);
+    for (uint32_t i = 0; i < n; i++) {
+        float from[3];
+        uint32_t extra;
+        if (i + FETCHED < n) fetch(space, slot[i + FETCHED], 0);
+        if (i + FETCHED / 2 < n) fetch(space, slot[i + FETCHED / 2], 1);
+        space->ops->where(space, slot[i], from, &extra);
+        record(space, slot[i], from, extra);
+        space->ops->move(space, slot[i], from);
+    }
+    aoi__watches_follow(space, slot, n);
 }
 
 static void sync(struct aoi_space *space, uint32_t slot)
@@ -198,14 +215,13 @@ static void sync(struct aoi_space *space, uint32_t slot)
     if (!aoi__moving(space, slot)) return;
     space->moving[slot >> 6] &= ~((uint64_t)1 << (slot & 63));
     space->moving_n--;
-    follow(space, slot);
+    follow(space, &slot, 1);
 }
 
 void aoi__sync(struct aoi_space *space)
 {
     uint32_t slot[MOVES], from = 0, n;
-    while ((n = take_moving(space, &from, slot)) > 0)
-        for (uint32_t i = 0; i < n; i++) follow(space, slot[i]);
+    while ((n = take_moving(space, &from, slot)) > 0) follow(space, slot, n);
 }
 
 /* The entity is about to change, otherwise than by a move: remembers what it is now, unless that is remembered already. */
@@ -311,7 +327,7 @@ static uint32_t part_moved(struct aoi_space *space, uint32_t *slot, uint32_t n)
     uint32_t merely = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (space->touched.n > 0 && space->cold[slot[i]].flags & AOI__TOUCHED)
-            follow(space, slot[i]);
+            follow(space, &slot[i], 1);
         else
             slot[merely++] = slot[i];
     }
@@ -331,7 +347,10 @@ void aoi__settle(struct aoi_space *space)
 {
     uint32_t slot[MOVES], from = 0, n;
     while ((n = take_moving(space, &from, slot)) > 0) settle_moved(space, slot, n);
-    for (uint32_t i = 0; i < space->touched.n; i++) settle_touched(space, &space->touched.at[i]);
+    for (uint32_t i = 0, end = space->touched.n; i < end; i++) {
+        if (i + FETCHED < end) fetch(space, space->touched.at[i + FETCHED].slot, 0);
+        settle_touched(space, &space->touched.at[i]);
+    }
     aoi__forget_touched(space);
 }
 

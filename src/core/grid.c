@@ -183,6 +183,12 @@ static void grid_move(struct aoi_space *space, uint32_t slot, const float from[3
 
 #define AHEAD 12 /* entities of which what is to be read is fetched beforehand */
 
+FETCHING void fetch_page(const struct grid *g, uint32_t slot)
+{
+    __builtin_prefetch(page_of(g, slot), 1);
+    __builtin_prefetch(&page_of(g, slot)->at);
+}
+
 FETCHING void fetch_place(const struct grid *g, uint32_t slot)
 {
     const struct aoi__page *page = page_of(g, slot);
@@ -211,10 +217,7 @@ static uint32_t grid_settle(struct aoi_space *space, uint32_t *slot, uint32_t n)
     struct grid *g = grid_of(space);
     uint32_t moved = 0, dims = space->dims;
     for (uint32_t i = 0; i < n; i++) {
-        if (i + 2 * AHEAD < n) {
-            __builtin_prefetch(page_of(g, slot[i + 2 * AHEAD]), 1);
-            __builtin_prefetch(&page_of(g, slot[i + 2 * AHEAD])->at);
-        }
+        if (i + 2 * AHEAD < n) fetch_page(g, slot[i + 2 * AHEAD]);
         if (i + AHEAD < n) fetch_place(g, slot[i + AHEAD]);
         struct aoi__home home = g->dir.home.at[slot[i]];
         struct aoi__hot *h = &space->hot[slot[i]];
@@ -238,6 +241,16 @@ static uint32_t grid_settle(struct aoi_space *space, uint32_t *slot, uint32_t n)
         page->moved |= (uint64_t)1 << home.place;
     }
     return moved;
+}
+
+static void grid_fetch(const struct aoi_space *space, uint32_t slot, uint32_t level)
+{
+    const struct grid *g = space->index;
+    if (slot >= g->dir.home.n || g->dir.home.at[slot].page == AOI__NOWHERE) return;
+    if (level == 0)
+        fetch_page(g, slot);
+    else
+        fetch_place(g, slot);
 }
 
 static void grid_where(const struct aoi_space *space, uint32_t slot, float pos[3], uint32_t *extra)
@@ -547,7 +560,7 @@ static void grid_notify(struct aoi_space *space, uint32_t slot, const float from
     if (what & AOI__MOVED) page->moved |= bit;
     if (what & AOI__STATE) page->state |= bit;
     mark_changed(g, page->block, page->bit, layers);
-    if (memcmp(from, space->hot[slot].pos, 3 * sizeof *from) == 0) return;
+    if (aoi__inside(from, page->lo, page->hi, g->dir.dims)) return; /* it was in the same cell */
     int32_t cell[3];
     cell_at(g, from, cell);
     uint32_t b = aoi__block_find(&g->dir, cell);
@@ -835,6 +848,7 @@ const struct aoi__index_ops aoi__grid_ops = {
     .erase = grid_erase,
     .move = grid_move,
     .where = grid_where,
+    .fetch = grid_fetch,
     .settle = grid_settle,
     .watch_set = grid_watch_set,
     .watch_fetch = grid_watch_fetch,

@@ -40,6 +40,9 @@ struct aoi__index_ops {
     void (*move)(struct aoi_space *space, uint32_t slot, const float from[3]);
     /* Where it stands in the index, and the extra word of then: what they were when insert(), move() or settle() was last called for it. */
     void (*where)(const struct aoi_space *space, uint32_t slot, float pos[3], uint32_t *extra);
+    /* The three above, or notify(), will be called soon for this slot: fetches of what they read one level after the other, as each has to be there before the next one is known. NULL:
+     * nothing to do. */
+    void (*fetch)(const struct aoi_space *space, uint32_t slot, uint32_t level);
     /* A flush has begun, and hot may hold other positions and extras of these slots than the index, which has those of the last flush: stamps, moves and notifies
      * for each that differs. Leaves those in slot[], and returns how many they are. NULL: by where(), move() and notify(). */
     uint32_t (*settle)(struct aoi_space *space, uint32_t *slot, uint32_t n);
@@ -47,7 +50,7 @@ struct aoi__index_ops {
     /* The area of space->watches.at[watch] is new (active was false) or has changed; the watch already holds the new lo and hi. Of a unit's it may set the box stay_lo, stay_hi:
      * while the radius and the margin are the same and the unit stands in there, it need not be called again. */
     void (*watch_set)(struct aoi_space *space, uint32_t watch);
-    /* watch_set() will be called soon: fetches of what it reads one level after the other, as each has to be there before the next one is known. NULL: nothing to do. */
+    /* Likewise, of what watch_set() reads. */
     void (*watch_fetch)(const struct aoi_space *space, uint32_t watch, uint32_t level);
 #define AOI__FETCHES 3
     /* The watch has no area any more; forget it. Fine if it had none. */
