@@ -41,7 +41,8 @@ static void list_all(struct aoi_space *space, const float lo[3], const float hi[
     aoi__sync(space);
     f->slots = &s->kept;
     f->slots->n = 0;
-    f->sieve.n = 0;
+    f->inside = NULL;
+    f->sieve.n = f->border = 0;
     f->sieve.dims = space->dims;
     f->sieve.extra = space->set.extra;
     bool pages = space->ops->pages_in != NULL;

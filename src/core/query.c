@@ -156,7 +156,7 @@ int aoi_query_box(struct aoi_space *space, const float min[3], const float max[3
     struct aoi__found f;
     if (aoi__check_box(space, min, max, lo, hi) != AOI_OK) return AOI_EINVAL;
     aoi__find_box(space, lo, hi, layers, &f);
-    if (cursor > 0 || f.slots->n > 0 || !box_rows(space, &f, limit, rows)) page_found(space, &f, cursor, limit, rows);
+    if (cursor > 0 || f.sieve.n == 0 || f.slots->n > 0 || !box_rows(space, &f, limit, rows)) page_found(space, &f, cursor, limit, rows);
     return AOI_OK;
 }
 
