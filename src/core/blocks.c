@@ -515,9 +515,8 @@ void aoi__blocks_ahead(struct aoi__blocks *dir)
 void aoi__blocks_clear(struct aoi__blocks *dir)
 {
     for (uint32_t b = 0; b < dir->block.n; b++) {
-        block_clear(dir, &dir->block.at[b]);
-        pool_array_clear(dir->pool, &dir->block.at[b].cells);
-        pool_array_clear(dir->pool, &dir->block.at[b].entries);
+        struct aoi__block *block = &dir->block.at[b];
+        if (block->entries.cap * sizeof *block->entries.at > POOL_MAX) pool_array_clear(dir->pool, &block->entries);
     }
     for (uint32_t r = 0; r < dir->region.n; r++) array_clear(&dir->region.at[r].blocks);
     for (uint32_t i = 0; i <= AOI__PAGE / AOI__LANES; i++) {

@@ -108,7 +108,7 @@ struct aoi__blocks {
 };
 
 /* A zeroed struct with dims and shift set is an empty directory. */
-void aoi__blocks_clear(struct aoi__blocks *dir);
+void aoi__blocks_clear(struct aoi__blocks *dir); /* before its pool is cleared, which frees the rest */
 uint64_t aoi__blocks_bytes(const struct aoi__blocks *dir);
 void aoi__blocks_validate(const struct aoi__blocks *dir);
 
