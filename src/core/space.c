@@ -91,9 +91,14 @@ void aoi__space_free(struct aoi_space *space)
 
 #define FEW_SLOTS 256 /* are kept: what empties and fills again needs no time for it */
 
+bool aoi__space_spent(const struct aoi_space *space)
+{
+    return (space->slot_n > FEW_SLOTS || space->players.n > FEW_SLOTS) && space->free_slots.n == space->slot_n && space->player_n == 0;
+}
+
 void aoi__space_give_back(struct aoi_space *space)
 {
-    if ((space->slot_n <= FEW_SLOTS && space->players.n <= FEW_SLOTS) || space->free_slots.n < space->slot_n || space->player_n > 0) return;
+    if (!aoi__space_spent(space)) return;
     if (space->flush_phase != AOI__FLUSH_NONE || space->messages.n > 0) return; /* the flush will, when it ends: who comes before may see messages */
     clear(space);
     *space = (struct aoi_space){.world = space->world,

@@ -448,7 +448,9 @@ void aoi__space_owner_away(struct aoi_space *space, aoi_owner owner, bool away);
 /* Removes what the owner has here. */
 uint32_t aoi__space_owner_shed(struct aoi_space *space, aoi_owner owner, uint32_t most); /* how many it removed */
 void aoi__space_owner_end(struct aoi_space *space, aoi_owner owner, bool tell);
-/* If everything has gone, players included, gives back the memory that it took. What the space is, who owns it and its counters stay. */
+/* Whether everything has gone, players included, of what had taken some memory; */
+bool aoi__space_spent(const struct aoi_space *space);
+/* then gives it back. What the space is, who owns it and its counters stay. */
 void aoi__space_give_back(struct aoi_space *space);
 
 /* settings.c */

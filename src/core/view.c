@@ -375,7 +375,7 @@ void aoi_flush_begin(struct aoi_space *space, struct aoi_flush_info *info)
     next_serial(space);
     aoi__settle(space);
     aoi__messages_post(space);
-    space->ops->resolve(space);
+    if (!aoi__space_spent(space)) space->ops->resolve(space); /* else the index goes with all the rest */
     if (space->marked.n > 0) memset(space->marked.at, 0, space->marked.n * sizeof *space->marked.at);
     aoi__glance_open(space, info);
     space->flush_start = space->flush_at = space->round < space->players.n ? space->round : 0; /* after the last one served: nobody starves */
@@ -423,8 +423,9 @@ static void look_ahead(struct aoi_space *space)
 void aoi_flush_end(struct aoi_space *space, struct aoi_flush_info *info)
 {
     space->flush_phase = AOI__FLUSH_RUNS;
-    if (space->ops->flushed != NULL) space->ops->flushed(space);
-    if (looks_ahead(space->flush)) look_ahead(space);
+    bool spent = aoi__space_spent(space);
+    if (!spent && space->ops->flushed != NULL) space->ops->flushed(space);
+    if (!spent && looks_ahead(space->flush)) look_ahead(space);
     aoi__messages_clear(space);
     if (aoi__observe_tell(space)) info->pending = true;
     space->changed = info->pending;
