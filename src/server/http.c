@@ -13,8 +13,9 @@
 #include "base/check.h"
 #include "base/log.h"
 
-#define REQUEST_S 2 /* for a request to come, the first or another */
-#define ANSWER_S 10 /* for an answer to be taken */
+#define REQUEST_S 2      /* for a request to come */
+#define ANSWER_S 10      /* for an answer to be taken */
+#define TOLD_A_SECOND 10 /* lines of the log; what more there is to say is said at log_level = debug */
 #define PIECE_BYTES ((size_t)16 * 1024)
 #define HEAD_BYTES 512
 /* A page that took so long is given once more to those who ask within so many times of that: however many they are, and however often they ask, they take no more than a small
@@ -117,7 +118,8 @@ static int make(struct http *http, struct lws *wsi, const char *path, struct req
     return HTTP_STATUS_NOT_FOUND;
 }
 
-/* Not 0: the connection is to be closed. */
+/* Not 0: the connection is to be closed, as it is behind every answer: what else comes on it is not read, and libwebsockets 4.1 would turn for ever over a second request that has a body and
+ * came with the first one. */
 static int answer(struct http *http, struct lws *wsi, const char *path, struct request *request)
 {
     unsigned char head[LWS_PRE + HEAD_BYTES], *begin = head + LWS_PRE, *at = begin, *end = head + sizeof head;
@@ -125,13 +127,10 @@ static int answer(struct http *http, struct lws *wsi, const char *path, struct r
     buf_clear(&request->body);
     int status = make(http, wsi, path, request, &type);
     if (lws_add_http_common_headers(wsi, (unsigned)status, type, buf_len(&request->body), &at, end) != 0) return -1;
+    if (lws_add_http_header_by_token(wsi, WSI_TOKEN_CONNECTION, (const unsigned char *)"close", 5, &at, end) != 0) return -1;
     bool other = status == HTTP_STATUS_METHOD_NOT_ALLOWED;
     if (other && lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_ALLOW, (const unsigned char *)"GET, HEAD", 9, &at, end) != 0) return -1;
-    if (lws_finalize_write_http_header(wsi, begin, &at, end) != 0 || other) return -1; /* what else another method sends is not read */
-    if (is_head(wsi)) {
-        buf_clear(&request->body);
-        return lws_http_transaction_completed(wsi) ? -1 : 0;
-    }
+    if (lws_finalize_write_http_header(wsi, begin, &at, end) != 0 || other || is_head(wsi)) return -1;
     lws_callback_on_writable(wsi);
     return 0;
 }
@@ -149,8 +148,7 @@ static int write_piece(struct lws *wsi, struct request *request)
         lws_callback_on_writable(wsi);
         return 0;
     }
-    buf_clear(&request->body);
-    return lws_http_transaction_completed(wsi) ? -1 : 0;
+    return -1;
 }
 
 static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len)
@@ -165,7 +163,9 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
         lws_set_timeout(wsi, PENDING_TIMEOUT_ESTABLISH_WITH_SERVER, REQUEST_S);
         return 0;
     case LWS_CALLBACK_WSI_DESTROY: http->clients -= lws_get_opaque_user_data(wsi) == http; return 0;
-    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE: return -1; /* neither HTTP/2 nor WebSockets */
+    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE: /* neither HTTP/2 nor WebSockets */
+        lws_return_http_status(wsi, HTTP_STATUS_NOT_IMPLEMENTED, "there is no Upgrade: ask in HTTP/1.1");
+        return -1;
     case LWS_CALLBACK_HTTP: return http->closing ? -1 : answer(http, wsi, in, user);
     case LWS_CALLBACK_HTTP_WRITEABLE: return write_piece(wsi, user);
     case LWS_CALLBACK_CLOSED_HTTP:
@@ -177,12 +177,18 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
 
 /* ------------------------------------------------------------------------------------------------------------- the whole */
 
+/* libwebsockets says for the process, not for whom. Whoever provokes it is not to fill the log. */
 static void on_log(int level, const char *line)
 {
+    static uint64_t second;
+    static uint32_t told;
     char text[256], quoted[512];
+    uint64_t now = uv_hrtime() / 1000000000;
     (void)level;
+    if (now != second) told = 0;
+    second = now;
     snprintf(text, sizeof text, "%.*s", (int)strcspn(line, "\n"), line);
-    log_warn("http", "says=%s", log_quote(text, quoted, sizeof quoted));
+    log_write(told++ < TOLD_A_SECOND ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG, "http", "says=%s", log_quote(text, quoted, sizeof quoted));
 }
 
 static struct lws_vhost *listen_at(struct http *http, const struct sockaddr_storage *address)
