@@ -246,6 +246,8 @@ void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell);
 bool aoi_owner_shed(struct aoi_world *world, aoi_owner owner, uint32_t most, uint64_t *left);
 /* Whether an owner may own something in the space, or the space itself. */
 bool aoi_owner_in(const struct aoi_space *space, aoi_owner owner);
+/* Calls fn with each space of which that is so, perhaps twice. */
+void aoi_owner_spaces(const struct aoi_world *world, aoi_owner owner, void (*fn)(void *ctx, struct aoi_space *space), void *ctx);
 /* Calls fn with what each owner (0: nobody) that owns or owned something in the space has there. */
 void aoi_space_owned(const struct aoi_space *space, void (*fn)(void *ctx, aoi_owner owner, uint32_t entities, uint32_t players), void *ctx);
 /* An owner cannot be reached any more, but has not ended. While it is away its players are passed over by flushes, at no cost and without pending work, they observe nothing,

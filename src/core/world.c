@@ -159,6 +159,15 @@ void aoi_owner_end(struct aoi_world *world, aoi_owner owner, bool tell)
     array_clear(&gone.spaces);
 }
 
+void aoi_owner_spaces(const struct aoi_world *world, aoi_owner owner, void (*fn)(void *ctx, struct aoi_space *space), void *ctx)
+{
+    uint32_t at = idmap_get(&world->presence_map, (uint64_t)owner + 1);
+    for (uint32_t i = 0; at != IDMAP_NONE && i < world->presences.at[at].spaces.n; i++) {
+        struct aoi_space *space = aoi_space_find(world, world->presences.at[at].spaces.at[i]);
+        if (space != NULL && aoi_owner_in(space, owner)) fn(ctx, space);
+    }
+}
+
 void aoi_owner_away(struct aoi_world *world, aoi_owner owner, bool away)
 {
     uint32_t at = idmap_get(&world->presence_map, (uint64_t)owner + 1);

@@ -285,15 +285,19 @@ static struct parting *parting_of(struct dispatch *dispatch, aoi_owner owner)
     return NULL;
 }
 
+static void release(void *ctx, struct aoi_space *space)
+{
+    (void)ctx;
+    flusher_release(space);
+}
+
 /* Who waits for a space looks again, and so do timed flushes. */
 static void part(struct dispatch *dispatch, const struct parting *parting)
 {
-    uint64_t id = 0;
     aoi_owner owner = parting->owner;
     array_swap_remove(&dispatch->parting, (uint32_t)(parting - dispatch->parting.at));
     dispatch->flusher->ended++;
-    for (struct aoi_space *space; (space = aoi_space_next(dispatch->world, id)) != NULL; id = aoi_space_id(space))
-        if (aoi_owner_in(space, owner)) flusher_release(space);
+    aoi_owner_spaces(dispatch->world, owner, release, NULL);
 }
 
 static void end_own_batch(struct dispatch *dispatch, aoi_owner owner)
@@ -354,7 +358,8 @@ static uint64_t run(struct dispatch *dispatch, struct session *session, const st
     else if (commands && dispatch->draining)
         session_send_error(dispatch->sessions, session, frame->seq, CODEC_DRAINING, dispatch_text(CODEC_DRAINING));
     else {
-        if (session->owner != 0) record_frame(dispatch->sessions->record, session->owner, bytes, len); /* but not a Hello, which has secrets in it */
+        bool secret = session->owner == 0 || frame->kind == CODEC_HELLO; /* also a second one */
+        if (!secret) record_frame(dispatch->sessions->record, session->owner, bytes, len);
         return frames[frame->kind].run(dispatch, session, frame) ? 0 : DISPATCH_AGAIN;
     }
     return 0;

@@ -251,11 +251,14 @@ def roles_are_replayed_and_secrets_are_not_in_the_file():
             zone.ok(1, aoi.flush())
             eye.ping()
             assert set(eye.view(1, 1)) == {1}
+            again = zone.call(hello=pb.Hello(protocol_version=1, token=secret["zone"], resume_session=zone.welcome.session, resume_token=zone.welcome.resume_token))
+            assert "a second Hello" in again.error.text, again
+            resume = zone.welcome.resume_token
         status, counts, _, text = replayed(path)
         assert status == 0 and (counts["enters"], counts["sessions"]) == (1, 2), (counts, text)
         with open(path, "rb") as f:
             bytes_ = f.read()
-        assert b"zone" in bytes_ and not any(s.encode() in bytes_ for s in secret.values())
+        assert b"zone" in bytes_ and resume not in bytes_ and not any(s.encode() in bytes_ for s in secret.values())
 
 
 @test
