@@ -114,6 +114,10 @@ static bool take_space(struct server *server, const struct config_space *fresh)
         log_info("reload", "space=%llu changed=made", id);
         return true;
     }
+    if (aoi_space_owner(space) != 0) {
+        log_warn("reload", "space=%llu why=\"a session has made it: it is that one's, and stays as it is. SIGHUP again when it has ended\"", id);
+        return false;
+    }
     list_place(aoi_space_settings(space), &fresh->settings, list);
     if (list[0] != '\0') log_warn("reload", "space=%llu needs_restart=%s why=\"a space that is there keeps its old values until then\"", id, list);
     reload_list_rules(aoi_space_settings(space), &fresh->settings, list); /* from what is in force: SetSpace may have changed it since */

@@ -140,6 +140,19 @@ def spaces_that_a_batch_under_way_makes_count_at_a_reload():
     raise AssertionError("never within the batch")
 
 
+@test
+def a_space_that_a_session_has_made_is_left_to_it():
+    with Daemon(config()) as d, Connection(d.port) as maker, Connection(d.port) as c:
+        maker.ok(9, aoi.create_space(flush_ms=50))
+        log = d.reload(config(more="[space 9]\nflush_ms = 30\n"))
+        assert "level=warn event=reload space=9 why=" in log and "result=done changed=- spaces_changed=0" in log, log
+        assert spaces(c)[9].settings.flush_ms == 50 and not spaces(c)[9].configured
+        maker.call(bye=pb.Bye())
+        eventually(lambda: 9 not in spaces(c), "it has ended with its session")
+        assert "space=9 changed=made" in d.reload()
+        assert spaces(c)[9].settings.flush_ms == 30 and spaces(c)[9].configured
+
+
 @contextlib.contextmanager
 def tokens_file():
     """With the token of one writer, 32 times a. Yields the open file."""
