@@ -707,7 +707,7 @@ int aoi_entity_release(struct aoi_space *space, aoi_owner owner, uint64_t id, ao
     uint32_t slot;
     int err = find_own(space, owner, id, &slot);
     if (err != AOI_OK) return err;
-    if (to != 0) aoi__owned(space, to); /* so that its end is noticed here */
+    if (to != 0) aoi__owned(space, to)->heir = true; /* so that its end is noticed here */
     idmap_put(&space->released, id, to);
     space->cold[slot].flags |= AOI__RELEASED;
     return AOI_OK;

@@ -36,8 +36,10 @@ static void count_away(struct aoi_space *space)
     for (uint32_t i = 0; i < space->players.n && space->away_n > 0; i++) {
         const struct aoi__player *p = &space->players.at[i];
         for (uint32_t k = 0; k < p->told.n && p->away; k++) {
-            uint32_t slot = p->told.at[k] & AOI__TOLD_SLOT, n = idmap_get(&space->away_told, (uint64_t)slot + 1);
-            if (space->cold[slot].flags & AOI__REPORT) idmap_put(&space->away_told, (uint64_t)slot + 1, n == IDMAP_NONE ? 1 : n + 1);
+            uint32_t slot = p->told.at[k] & AOI__TOLD_SLOT;
+            if (!(space->cold[slot].flags & AOI__REPORT)) continue;
+            uint32_t n = idmap_get(&space->away_told, (uint64_t)slot + 1);
+            idmap_put(&space->away_told, (uint64_t)slot + 1, n == IDMAP_NONE ? 1 : n + 1);
         }
     }
 }

@@ -318,7 +318,7 @@ int aoi_player_release(struct aoi_space *space, aoi_owner owner, uint64_t player
     uint32_t p;
     int err = find_own(space, owner, player, &p);
     if (err != AOI_OK) return err;
-    if (to != 0) aoi__owned(space, to); /* so that its end is noticed here */
+    if (to != 0) aoi__owned(space, to)->heir = true; /* so that its end is noticed here */
     space->players.at[p].released_to = to;
     return err;
 }

@@ -231,9 +231,9 @@ bool aoi_owner_in(const struct aoi_space *space, aoi_owner owner)
 
 void aoi__space_owner_end(struct aoi_space *space, aoi_owner owner, bool tell)
 {
-    if (owner != 0) unrelease(space, owner);
     uint32_t i = idmap_get(&space->owned_map, (uint64_t)owner + 1);
     if (i == IDMAP_NONE) return;
+    if (space->owned.at[i].heir) unrelease(space, owner);
     while (space->owned.at[i].players != AOI__NONE) aoi__player_close(space, space->owned.at[i].players, tell);
     while (space->owned.at[i].entities != AOI__NONE) aoi__entity_remove(space, space->owned.at[i].entities);
     idmap_remove(&space->owned_map, (uint64_t)owner + 1);

@@ -187,6 +187,7 @@ struct aoi__owned {
     uint32_t entities, players; /* first slot, AOI__NONE: none */
     uint32_t entity_n, player_n;
     bool away;
+    bool heir; /* something was released to it here */
 };
 
 /* What follows from settings.tiers. */

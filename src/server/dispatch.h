@@ -44,6 +44,7 @@ struct dispatch {
     const struct session *claim; /* whose heavy frame has waited longest for others to end; NULL: none does. Only compared: it may be gone */
     uint64_t claimed_ns;         /* when it tried last */
     ARRAY(struct ending) ending; /* whose sessions have ended, and who own so much that it is not removed yet */
+    uint64_t end_turn, end_ns;   /* when the loop turned last, as far as its clock tells, and how long ends have taken since */
     ARRAY(struct parting) parting;
     uint64_t told_s, told; /* in that second, by uv_hrtime(), so many spaces that were made, changed or ended: see dispatch_told() */
     uint64_t pause_ns;     /* when the batch that runs is to pause, by uv_hrtime(); 0: never. Set before each frame */

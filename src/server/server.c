@@ -336,7 +336,7 @@ int server_init(struct server *server, uv_loop_t *loop, struct config *config, c
     server_set_limits(server);
     server->metrics.started_ms = uv_now(loop);
     server->sessions.metrics = &server->metrics;
-    server->sessions.last_id = flusher_time_us() / 1000; /* a daemon that is started later gives others */
+    server->sessions.last_id = flusher_time_us(); /* a daemon that is started later gives others: there is no session each microsecond */
     deliver_init(&server->deliver, &server->sessions, (size_t)config->max_frame_bytes);
     server->deliver.budget = &server->budget;
     int status = make_world(server, err);

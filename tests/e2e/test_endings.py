@@ -1,10 +1,13 @@
 """test_endings.py: sessions that own much, and end: others are served meanwhile, and to whoever looks at the space all is gone at once."""
 import os
+import signal
 import tempfile
 import threading
+import time
 
 import aoiclient as aoi
 from aoiclient import Connection, pb
+from bystander import waited_ms, worked_ns
 from harness import Daemon, main, test
 
 S = 1
@@ -76,6 +79,26 @@ def two_that_end_in_one_space_and_a_third_that_comes_meanwhile():
             c.next()
         assert c.view(S, 1)[1][5] == b"new"
         third.close()
+
+
+@test
+def two_hundred_whose_leases_end_together_hold_up_nobody_either():
+    n, each, lease_ms = 200, 1000, 2000
+    with Daemon(max_lease_ms=60000) as d, Connection(d.port) as other:
+        lost = [Connection(d.port, lease_ms=lease_ms) for _ in range(n)]
+        for k, c in enumerate(lost):
+            c.ok(S, aoi.create_space(if_absent=True, persistent=True), *[aoi.add(k * each + i + 1, 50 * k, 200 * i) for i in range(each)])
+        d.process.send_signal(signal.SIGSTOP)  # the daemon is to hear of all at once
+        for c in lost:
+            c.close()
+        d.process.send_signal(signal.SIGCONT)
+        time.sleep(0.9 * lease_ms / 1000)
+        before, waits = worked_ns(d), []
+        while other.query(stats=pb.StatsQuery()).entities > 0:
+            waits += [waited_ms(d, other) for _ in range(50)]
+        all_ms = (worked_ns(d) - before) / 1e6
+        print("        another one waits %.1f ms at most, of %.0f" % (max(waits), all_ms))
+        assert max(waits) < all_ms / 4, (waits, all_ms)
 
 
 @test
