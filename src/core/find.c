@@ -71,14 +71,25 @@ static void by_chunks(void kernel(const struct aoi__sieve *s, uint64_t *inside),
     }
 }
 
+#define FEW_PAGES 64 /* use the masks of looks, which are at hand */
+
+static uint64_t *masks_for(struct aoi__scratch *s, uint32_t n)
+{
+    if (n <= FEW_PAGES) {
+        aoi__reserve_masks(s, n);
+        return s->sifted.inside;
+    }
+    array_reserve(&s->places, n);
+    array_shrink(&s->places, n); /* nobody pays for ever for having asked about a whole world once */
+    return s->places.at;
+}
+
 static void sift(struct aoi_space *space, uint32_t layers, struct aoi__found *f)
 {
     struct aoi__sieve *sieve = &f->sieve;
     uint32_t n = sieve->n;
     if (n == 0) return;
-    array_reserve(&space->scratch->places, n);
-    array_shrink(&space->scratch->places, n); /* nobody pays for ever for having asked about a whole world once */
-    f->inside = space->scratch->places.at;
+    f->inside = masks_for(space->scratch, n);
     by_chunks(space->kernels->box, sieve, f->border, f->inside);
     for (uint32_t i = f->border; i < n; i++) f->inside[i] = sieve->pool[sieve->page[i]].used;
     for (uint32_t i = 0; layers != 0 && i < n; i++) f->inside[i] = aoi__with_layers(space, &sieve->pool[sieve->page[i]], layers, f->inside[i]);
