@@ -48,6 +48,7 @@ struct best {
 /* Room for as many as will be offered at most. */
 static void best_init(struct best *b, size_t most, size_t offers)
 {
+    CHECK(most > 0);
     *b = (struct best){.most = most};
     b->at = mem_alloc((offers < 2 * most ? offers + 1 : 2 * most) * sizeof *b->at);
 }
